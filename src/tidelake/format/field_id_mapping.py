@@ -7,7 +7,7 @@
    file is damaged instead.
 3. The same applies inside nested types: the fields of a row are found by id (by name in a file
    without ids), in any order; elements, keys and values by position; the two binaries of a variant
-   by name.
+   by name. Each row has its own ids: fields of different rows may have equal ones.
 4. Only casts that keep every value are made: wider integers, FLOAT to DOUBLE, integers to DOUBLE or
    DECIMAL that hold them, DECIMAL with as many digits before and after the point, finer timestamps;
    the same type in another Arrow form (dictionary, large, fixed size).
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,7 +30,6 @@ from tidelake.format.system_fields import is_system_name
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import VARIANT_STORAGE, child_types, to_arrow_type
 from tidelake.types.data_type import STRING_LENGTH_MAX
-from tidelake.types.field_ids import paths_inside
 from tidelake.types.nested import (
     ListParts,
     is_list_like,
@@ -44,6 +44,7 @@ from tidelake.types.variant.variant_shredding import TYPED_VALUE, check_shredded
 _INTEGER_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 _EXACT_IN_DOUBLE = frozenset({pa.int8(), pa.int16(), pa.int32(), pa.float32()})
 _EXACT_IN_FLOAT = frozenset({pa.int8(), pa.int16()})
+_UNNAMED = frozenset({TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.MULTISET})
 _UNIT_RANK = {"s": 0, "ms": 1, "us": 2, "ns": 3}
 
 
@@ -136,26 +137,65 @@ def map_schema(
     CorruptError, UnsupportedError
         As of :func:`map_columns`.
     """
-    known = _File(path, {i: names[-1] for names, i in paths_inside(file_fields)}, int96)
-    places = _ColumnIndexes.of(list(schema), known)
+    known = _File(path, int96)
+    written = {f.id: (f.name, f.type) for f in file_fields} if file_fields else None
+    places = _ColumnIndexes.of(list(schema), written, path)
     if constants:
         found = [(f, places.find(f)) for f in fields]
         return tuple(
             ColumnOrigin(f, to_arrow_type(f.type), constant=constants[f.id])
-            if column is None and f.id in constants
-            else _source(f, column, known)
-            for f, column in found
+            if place.column is None and f.id in constants
+            else _source(f, place, known)
+            for f, place in found
         )
     return tuple(_source(f, places.find(f), known) for f in fields)
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The known facts of a file: its path, the names of its ids, its top columns with INT96."""
+    """The known facts of a file: its path, and its top columns with INT96."""
 
     path: str
-    written: dict[int, str]
     int96: frozenset[str]
+
+
+_Written: TypeAlias = Mapping[int, tuple[str, DataType]] | None
+"""By id, the columns or the fields of a row in the file's own schema; None if it is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A field of the file, if it has it.
+
+    Parameters
+    ----------
+    is_written : bool
+        Whether the file's own schema has the field.
+    type : DataType, optional
+        Its type in that schema.
+    schema_is_known : bool
+        Whether the file's own schema is known.
+    """
+
+    column: pa.Field | None
+    is_written: bool = False
+    type: DataType | None = None
+    schema_is_known: bool = False
+
+    def fields(self) -> _Written:
+        """The fields of a row in the file's own schema."""
+        if self.type is None or self.type.root is not TypeRoot.ROW:
+            return {} if self.schema_is_known else None
+        pairs = zip(self.type.child_fields, self.type.children, strict=True)
+        return {i: (name, t) for (i, name), t in pairs}
+
+    def unnamed(self, columns: Sequence[pa.Field]) -> list[_Place]:
+        """The places of elements, or of keys and values, which have these columns."""
+        types: list[DataType | None] = [None] * len(columns)
+        if self.type is not None and self.type.root in _UNNAMED:
+            types = [t for _, t in child_types(self.type)]
+        pairs = zip(columns, types, strict=False)
+        return [_Place(c, type=t, schema_is_known=self.schema_is_known) for c, t in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,38 +204,37 @@ class _ColumnIndexes:
 
     by_id: dict[int, pa.Field]
     by_name: dict[str, pa.Field]
-    written: dict[int, str]
+    written: _Written
 
     @classmethod
-    def of(cls, fields: Sequence[pa.Field], file: _File) -> _ColumnIndexes:
+    def of(cls, fields: Sequence[pa.Field], written: _Written, path: str) -> _ColumnIndexes:
         ids = [_field_id(field) for field in fields]
         known = [i for i in ids if i is not None]
         if len({f.name for f in fields}) != len(fields) or len(set(known)) != len(known):
-            raise corrupt(file.path, "two of its columns have the same name or field id")
+            raise corrupt(path, "two of its columns have the same name or field id")
         pairs = list(zip(ids, fields, strict=True))
         return cls(
             {i: f for i, f in pairs if i is not None},
             {f.name: f for i, f in pairs if i is None or is_system_name(f.name)},
-            file.written,
+            written,
         )
 
-    def find(self, field: DataField) -> pa.Field | None:
+    def find(self, field: DataField) -> _Place:
         """A column by its id; in a file without ids by its name when the file was written."""
+        if self.written is None:
+            return _Place(self.by_id.get(field.id) or self.by_name.get(field.name))
+        name, own_type = self.written.get(field.id, ("", None))
         found = self.by_id.get(field.id)
-        if found is not None:
-            return found
-        if self.written and not is_system_name(field.name):
-            return self.by_name.get(self.written.get(field.id, ""))
-        return self.by_name.get(field.name)
+        if found is None:
+            found = self.by_name.get(field.name if is_system_name(field.name) else name)
+        return _Place(found, field.id in self.written, own_type, schema_is_known=True)
 
 
-def _source(
-    field: DataField, found: pa.Field | None, file: _File, *, top: str = ""
-) -> ColumnOrigin:
+def _source(field: DataField, place: _Place, file: _File, *, top: str = "") -> ColumnOrigin:
     """The origin of a column; `top` is the file's name of the column that it is inside."""
-    target = to_arrow_type(field.type)
+    target, found = to_arrow_type(field.type), place.column
     if found is None:
-        if not field.type.nullable or field.id in file.written:
+        if not field.type.nullable or place.is_written:
             raise corrupt(file.path, f"column '{field.name}' is missing")
         return ColumnOrigin(field, target)
     int96 = (top or found.name) in file.int96
@@ -203,7 +242,7 @@ def _source(
         _check_shredded(field, found.type, file.path)
         return ColumnOrigin(field, target, found.name, found.type, is_shredded=True)
     if field.type.root is TypeRoot.VARIANT or field.type.is_nested:
-        children = _children(field, found.type, file, top=top or found.name)
+        children = _children(field, found.type, place, file, top=top or found.name)
         if children is None:
             raise _type_change(field, found.type, file.path)
         same = all(_is_same(c, f) for c, f in zip(children, _inside(found.type), strict=False))
@@ -242,7 +281,7 @@ def _inside(file_type: pa.DataType) -> list[pa.Field]:
 
 
 def _children(
-    field: DataField, file_type: pa.DataType, file: _File, *, top: str
+    field: DataField, file_type: pa.DataType, place: _Place, file: _File, *, top: str
 ) -> tuple[ColumnOrigin, ...] | None:
     """The origins of a nested column's inner columns; None if the file's type differs."""
     root, kinds = field.type.root, pa.types
@@ -257,21 +296,22 @@ def _children(
             fields = [
                 DataField(field.id, f"{field.name}.{f.name}", binary) for f in VARIANT_STORAGE
             ]
-            found = [file_type.field(f.name) for f in VARIANT_STORAGE]
+            found = [_Place(file_type.field(f.name)) for f in VARIANT_STORAGE]
         else:
             pairs = zip(field.type.child_fields, field.type.children, strict=True)
-            places = _ColumnIndexes.of(list(file_type), file)
+            places = _ColumnIndexes.of(list(file_type), place.fields(), file.path)
             wanted = [DataField(i, name, t) for (i, name), t in pairs]
             found = [places.find(f) for f in wanted]
             fields = [replace(f, name=f"{field.name}.{f.name}") for f in wanted]
     elif root is TypeRoot.ARRAY:
         if not is_list_like(file_type):
             return None
-        fields, found = _unnamed(field), [file_type.value_field]
+        fields, found = _unnamed(field), place.unnamed([file_type.value_field])
     else:
         if not kinds.is_map(file_type):
             return None
-        fields, found = _unnamed(field), [file_type.key_field, file_type.item_field]
+        columns = [file_type.key_field, file_type.item_field]
+        fields, found = _unnamed(field), place.unnamed(columns)
     return tuple(_source(f, g, file, top=top) for f, g in zip(fields, found, strict=True))
 
 

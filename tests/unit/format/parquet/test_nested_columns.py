@@ -136,6 +136,48 @@ def test_files_without_ids_are_read_by_name():
     assert read(put_parquet(table), OLD) == ROWS
 
 
+def test_each_row_of_a_file_without_ids_has_names_of_its_own():
+    """Fields of different rows may have equal ids: each is looked up among its siblings."""
+    old = (
+        field(0, "k", "INT"),
+        field(1, "x", "INT"),
+        field(2, "s", row((0, "x", "INT"), (1, "z", row((0, "z", "INT"), (2, "k", "INT"))))),
+        field(3, "l", array(row((0, "z", "INT"), (3, "x", "INT")))),
+        field(4, "m", {"type": "MAP", "key": "INT", "value": row((0, "s", "INT"))}),
+    )
+    value = {
+        "k": 1,
+        "x": 2,
+        "s": {"x": 3, "z": {"z": 4, "k": 5}},
+        "l": [{"z": 6, "x": 7}],
+        "m": [(8, {"s": 9})],
+    }
+    files = put_parquet(pa.Table.from_pylist([value], schema=to_arrow_schema(old)))
+    assert read(files, old, file_fields=old) == [value]
+    renamed = (
+        field(
+            4, "m2", {"type": "MAP", "key": "INT", "value": row((2, "new", "INT"), (0, "a", "INT"))}
+        ),
+        field(3, "l2", array(row((3, "b", "INT"), (1, "new", "INT"), (0, "c", "INT")))),
+        field(2, "s2", row((1, "d", row((2, "e", "INT"), (0, "f", "INT"))), (0, "g", "INT"))),
+        field(0, "h", "INT"),
+    )
+    assert read(files, renamed, file_fields=old) == [
+        {
+            "m2": [(8, {"new": None, "a": 9})],
+            "l2": [{"b": 7, "new": None, "c": 6}],
+            "s2": {"d": {"e": 5, "f": 4}, "g": 3},
+            "h": 1,
+        }
+    ]
+    files = put_parquet(
+        pa.table({"s": pa.array([value["s"]], to_arrow_schema(old).field("s").type)})
+    )
+    lost = (field(2, "s", row((0, "x", "INT"), (1, "z", row((0, "z", "INT"), (5, "y", "INT"))))),)
+    with pytest.raises(CorruptError, match=r"'s\.z\.y' is missing"):
+        read(files, lost, file_fields=lost)
+
+
 def test_int96_inside_nested_columns_is_read():
     moments = pa.array([[1_500, None], None], pa.list_(pa.timestamp("ns")))
     files = put_parquet(pa.table({"c": moments}), use_deprecated_int96_timestamps=True)

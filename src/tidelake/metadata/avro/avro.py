@@ -272,11 +272,11 @@ def decode_together(
                 if size_bytes > TOGETHER_BYTES_MAX:
                     return None
             counts.append(count)
+        if schema is None or sum(counts) < COLUMNS_RECORDS_MIN:
+            return None
+        columns = side_by_side(schema["items"], blocks, find_starts=find_starts)
     except (*_UNREADABLE, UnsupportedError, MemoryError):
         return None
-    if schema is None or sum(counts) < COLUMNS_RECORDS_MIN:
-        return None
-    columns = side_by_side(schema["items"], blocks, find_starts=find_starts)
     return None if columns is None else (columns, tuple(counts))
 
 

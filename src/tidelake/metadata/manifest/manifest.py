@@ -35,6 +35,7 @@ from tidelake.metadata.manifest.manifest_schema import (
 )
 from tidelake.metadata.manifest.manifest_versions import (
     NAME_LENGTH_MAX,
+    WRONG_FIELDS,
     ManifestFields,
     check_versions,
 )
@@ -132,7 +133,7 @@ def decode_small_manifests(
     columns, counts = found
     try:
         table = _of_columns(columns, "")
-    except (TidelakeError, ValueError, TypeError, LookupError):
+    except (TidelakeError, *WRONG_FIELDS):
         return None  # decoded alone, the damaged one says so
     starts = itertools.accumulate(counts, initial=0)
     slices = [_slice(table, start, count) for start, count in zip(starts, counts, strict=False)]

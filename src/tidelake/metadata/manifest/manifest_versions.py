@@ -13,6 +13,17 @@ NAME_LENGTH_MAX = 4_096
 """Characters of a file name; no file system has longer ones."""
 
 
+WRONG_FIELDS = (
+    LookupError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    AttributeError,
+    pa.ArrowException,
+)
+"""What wrong fields raise."""
+
+
 class ManifestFields:
     """Turns the errors of wrong fields (a missing key, another type) into a CorruptError."""
 
@@ -23,8 +34,7 @@ class ManifestFields:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        wrong = (LookupError, TypeError, ValueError, OverflowError, AttributeError)
-        if isinstance(error, (*wrong, pa.ArrowException)) and not isinstance(
+        if isinstance(error, WRONG_FIELDS) and not isinstance(
             error, (CorruptError, UnsupportedError)
         ):
             message = (

@@ -243,3 +243,40 @@ def test_java_s_manifests_are_decoded_side_by_side(oracle_dir):
                 assert found == [value_at(r, path) for r in records], (name, path)
             decoded += len(records)
     assert decoded > 100
+
+
+def test_damage_in_small_manifests_never_ends_the_decoding_of_all():
+    """Decoded alone, the damaged one is an error that names it."""
+    whole = container([added("data-1.parquet")])
+    first = whole.index(b"data-1.parquet") - 60  # behind the schema, which has a checksum
+    for at in (*range(8), *range(first, len(whole))):
+        for changed in {whole[at] ^ (1 << (at % 8)), whole[at] ^ 0x80}:
+            data = bytearray(whole)
+            data[at] = changed
+            found = manifest.decode_small_manifests([(whole, "a"), (bytes(data), "b")])
+            try:
+                alone = decode_manifest(bytes(data), path="b")
+            except (CorruptError, UnsupportedError):
+                assert found is None, (at, changed)
+            else:
+                assert found is None or found[0][1].to_entries() == alone.to_entries()
+
+
+@pytest.mark.parametrize("error", [IndexError, ValueError, OverflowError])
+def test_an_error_of_the_columns_is_one_of_the_file(error):
+    def fail(_):
+        raise error
+
+    whole = container([added("data-1.parquet")])
+    assert avro.decode_together([(whole, "m"), (whole, "n")], find_starts=fail) is None
+    with pytest.raises(CorruptError, match="File m is not"):
+        list(avro.decode_columns(whole, path="m", find_starts=fail))
+
+
+def test_blocks_without_records_are_passed_over():
+    whole = container([added("data-1.parquet"), deleted("data-2.parquet")])
+    empty = whole + b"\0\0" + whole[-16:]
+    assert decode_manifest(empty, path="m").num_rows == 2
+    found = manifest.decode_small_manifests([(whole, "a"), (empty, "b")])
+    assert found is not None
+    assert [table.num_rows for table in found[0]] == [2, 2]

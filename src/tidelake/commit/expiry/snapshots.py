@@ -62,12 +62,15 @@ from tidelake.metadata.log.long_lived_changelog import KeptChangelogs
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
+from tidelake.metadata.manifest.manifest_cache import SMALL_BYTES_MAX
 from tidelake.metadata.manifest.manifest_list import ManifestFile
 from tidelake.metadata.manifest.snapshot_entries import delta_manifests, read_manifests
 from tidelake.metadata.snapshot_files import DataFilePaths, changelog_files
 
 AHEAD_MIN, AHEAD_COUNT = 16, 64
 """From how many snapshots on they are read ahead, and how many at once."""
+AHEAD_BYTES_MAX = 4 << 20
+"""Bytes of small manifests that are read ahead; decoded they take some ten times as many."""
 
 
 def expire_snapshots(
@@ -278,17 +281,25 @@ class _Expiry:
         return Expired(tuple(ids), count)
 
     def _read_ahead(self, first_id: int) -> None:
-        """Read some snapshots at once, and what they removed: small manifests decode together."""
+        """Read some snapshots at once, and what they removed: small manifests decode together.
+
+        Large ones are read in their turn, so that those of one snapshot are in memory at a time.
+        """
         context = self.context
         self.ahead.clear()
         files: list[ManifestFile] = []
+        left_bytes = AHEAD_BYTES_MAX
         for number in range(first_id, min(first_id + AHEAD_COUNT, self.end.id)):
             with suppress(NotFoundError):
                 path = context.paths.snapshot(number)
                 data = context.fileio.read_bytes(path)
                 snapshot = Snapshot.from_json(data, path=path)
                 self.ahead[number] = data, snapshot
-                files += delta_manifests(context.fileio, context.paths, snapshot, context.manifests)
+                named = delta_manifests(context.fileio, context.paths, snapshot, context.manifests)
+                for file in named:
+                    if file.file_size_bytes <= min(SMALL_BYTES_MAX, left_bytes):
+                        files.append(file)
+                        left_bytes -= file.file_size_bytes
         with suppress(NotFoundError):  # then each is read in its turn
             read_manifests(context.fileio, context.paths, files, context.manifests)
 

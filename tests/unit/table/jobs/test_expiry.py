@@ -12,7 +12,9 @@ from tidelake.commit.expiry import snapshots
 from tidelake.fileio import MemoryFileIO
 from tidelake.metadata.avro import avro
 from tidelake.metadata.manifest import manifest_cache
+from tidelake.metadata.manifest.snapshot_entries import read_manifests
 from tidelake.telemetry import Env
+from tidelake.testing import FaultyFileIO
 
 
 @pytest.fixture
@@ -71,6 +73,34 @@ def test_snapshots_that_are_read_ahead_expire_as_those_that_are_read_in_their_tu
         check(table)
         left.append((told, sorted(map(str, fileio.list_dir("/w/db.db/t/manifest")))))
     assert left[0] == left[1]
+
+
+def test_only_small_manifests_are_read_ahead_and_only_so_many(monkeypatch):
+    calls, read_at_once = {}, []
+
+    def noted(fileio, paths, files, manifests):
+        read_at_once.append([file.file_size_bytes for file in files])
+        return read_manifests(fileio, paths, files, manifests)
+
+    monkeypatch.setattr(snapshots, "read_manifests", noted)
+    for at_least in (2, 999):
+        monkeypatch.setattr(snapshots, "AHEAD_MIN", at_least)
+        storage = MemoryFileIO()
+        work(make(storage, **TABLES["append"]))
+        for small, together in ((16 << 10, 4 << 20), (16 << 10, 3_000), (100, 4 << 20)):
+            monkeypatch.setattr(snapshots, "SMALL_BYTES_MAX", small)
+            monkeypatch.setattr(snapshots, "AHEAD_BYTES_MAX", together)
+            counting = FaultyFileIO(storage)
+            table = tidelake.open("/w", fileio=counting, env=Env.seeded(8)).table("db.t")
+            ids = table.handle.snapshots.ids()
+            counting.trace.clear()
+            table.maintenance.expire_snapshots(retain_max=len(ids) - 4, retain_min=1)
+            calls[at_least, small, together] = len(counting.trace)
+        check(again(table, storage))
+    everything, some, nothing = read_at_once
+    assert len(everything) > len(some) > 0 == len(nothing)
+    assert sum(some) <= 3_000 < sum(everything)
+    assert all(calls[2, *limits] <= calls[999, *limits] for _, *limits in calls)
 
 
 @pytest.mark.parametrize("kind", ["append", "dynamic", "lookup"])

@@ -8,7 +8,7 @@ call. It is the moment when Spark has lost the plan, and all that was made of it
    (``TidelakeReads``). So a query that runs, an RDD, an iterator, a cached frame and a view all
    count as readers.
 2. One such object watches all frames of a snapshot, and one hold keeps it
-   (:mod:`tidelake.table.handle.read_hold`); a later frame brings a newer hold.
+   (:mod:`tidelake.table.handle.read_hold`): of all its frames' holds the one that begins first.
 3. A thread asks every :data:`LOOK_S`. If nothing is left, or Spark has stopped, the snapshot is let
    go. The JVM's garbage collector finds that out, which Spark runs every 30 minutes at least
    (``spark.cleaner.periodicGC.interval``).
@@ -24,7 +24,7 @@ with the plan: its hold lapses (:meth:`~tidelake.table.handle.read_hold.ReadHold
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
@@ -46,10 +46,29 @@ SILENT_LOOKS_MAX = 5
 """Looks without an answer after which the JVM counts as lost."""
 _NAME = "TidelakeReads"
 _CLASSES = ("TidelakeListedFiles", _NAME)
+_NO_ANSWER = (Py4JError, OSError, AttributeError)
+"""What a call to a JVM raises while its Spark stops: parts of the context are None then."""
 _UNHELD = "Reads of Spark hold their snapshot only while they are planned"
 
 Key = tuple[SparkContext, str, int]
 """A snapshot as a JVM reads it: the Spark, the table's location with its branch, the id."""
+
+
+class Jobs(NamedTuple):
+    """The jobs of a Spark: how many it has started since its start, and how many run."""
+
+    started: int
+    running: int
+
+
+def jobs_of(context: SparkContext) -> Jobs | None:
+    """The jobs of a Spark now; None if it does not say."""
+    try:
+        jsc = context._jsc  # another thread may stop it
+        started = jsc.sc().dagScheduler().numTotalJobs()
+        return Jobs(started, len(jsc.statusTracker().getActiveJobIds()))
+    except _NO_ANSWER:
+        return None
 
 
 class HeldFrames:
@@ -69,7 +88,8 @@ class HeldFrames:
         if subject is None:
             return
         if is_remote() or not hasattr(spark, "_jsparkSession"):
-            frame._plan._tidelake_hold = hold  # plans of frames made of it refer to this one
+            plan = frame._plan  # plans of frames made of it refer to this one
+            plan._tidelake_holds = (*getattr(plan, "_tidelake_holds", ()), hold)
             return
         if not self._is_defined(spark):
             return
@@ -81,8 +101,8 @@ class HeldFrames:
                 held = self._held[key] = _HeldSnapshot(spark, hold)
             held.add(plan, hold, is_lookup=is_lookup)
             if not self._is_watched:
-                self._is_watched = True
                 threading.Thread(target=self._watch, name="tidelake-frames", daemon=True).start()
+                self._is_watched = True
 
     def _is_defined(self, spark: SparkSession) -> bool:
         """Whether this Spark takes the Java class; asked once, for it costs several calls."""
@@ -102,10 +122,11 @@ class HeldFrames:
         """Let go what Spark cannot read any more; gives how many snapshots are still held."""
         with self._guard:
             keys = list(self._held)
+        jobs = {context: jobs_of(context) for context in {context for context, *_ in keys}}
         for key in keys:
             with self._guard:  # for each one: a frame that is made meanwhile waits for one call
                 held = self._held.get(key)
-                if held is None or not held.is_over():
+                if held is None or not held.is_over(jobs[key[0]]):
                     continue
                 del self._held[key]
             held.hold.release()
@@ -116,7 +137,12 @@ class HeldFrames:
         waits = threading.Event()
         while True:
             waits.wait(LOOK_S)
-            self.look()
+            try:
+                self.look()
+            except BaseException:
+                with self._guard:
+                    self._is_watched = False  # the next frame starts another thread
+                raise
             with self._guard:
                 if not self._held:
                     self._is_watched = False
@@ -130,35 +156,45 @@ class _HeldSnapshot:
         self.hold = hold
         self._context = spark.sparkContext
         self._silent_looks_count = 0
-        self._idle_from_ms = 0  # the age of the hold when a job was seen
+        self._jobs: Jobs | None = None  # at the last look
+        self._idle_from_ms = 0  # the age of the hold when jobs were seen
+        self._last_added_ms = 0  # the age of the hold at the last frame
         self._reads: Any = getattr(spark._jvm, f"{PACKAGE}.{_NAME}")()
 
     def add(self, plan: Any, hold: ReadHold, *, is_lookup: bool) -> None:
-        """Look at a plan, too; take its hold, unless it waits and this one holds already."""
+        """Look at a plan, too; take its hold if that begins sooner, or has begun already."""
         if is_lookup:
             self._reads.addLookups(plan)
         else:
             self._reads.add(plan)
-        self._idle_from_ms = self.hold.age_ms
-        if hold is self.hold or (hold.consumer_id is None and self.hold.consumer_id is not None):
-            return
-        before, self.hold = self.hold, hold
-        self._idle_from_ms = 0
-        before.release()
+        before = self.hold
+        if before.subject is None or _start_of(hold) < _start_of(before):
+            self.hold = hold
+            before.release()
+        self._last_added_ms = self._idle_from_ms = self.hold.age_ms
 
-    def is_over(self) -> bool:
-        """Whether Spark can read nothing of it any more."""
-        if self.hold.age_ms > HELD_MS_MAX or self._context._jsc is None:  # it was stopped
+    def is_over(self, jobs: Jobs | None) -> bool:
+        """Whether Spark can read nothing of it any more, by its jobs as far as they are known."""
+        age_ms = self.hold.age_ms
+        if age_ms - self._last_added_ms > HELD_MS_MAX or self._context._jsc is None:
+            return True  # a day, or Spark was stopped
+        if jobs is None or jobs.running or jobs != self._jobs:
+            self._idle_from_ms = age_ms
+        elif age_ms - self._idle_from_ms > IDLE_MS_MAX:
             return True
+        self._jobs = jobs
         try:
-            if len(self._context._jsc.statusTracker().getActiveJobIds()):
-                self._idle_from_ms = self.hold.age_ms
-            elif self.hold.age_ms - self._idle_from_ms > IDLE_MS_MAX:
-                return True
-            return not self._reads.areLeft()
-        except (Py4JError, OSError):
+            is_left = self._reads.areLeft()
+        except _NO_ANSWER:
             self._silent_looks_count += 1  # Spark may be on its way up or down
             return self._silent_looks_count >= SILENT_LOOKS_MAX
+        self._silent_looks_count = 0
+        return not is_left
+
+
+def _start_of(hold: ReadHold) -> tuple[bool, int]:
+    """When a hold begins, for comparison: one that has begun comes first."""
+    return (True, hold.waits_ms) if hold.consumer_id is None else (False, 0)
 
 
 FRAMES = HeldFrames()

@@ -5,9 +5,10 @@
    EARLIEST: the fence of :mod:`tidelake.table.stream.lease`. If EARLIEST is ahead, the snapshot is
    about to go; nothing is held, and a read of the newest snapshot is planned again.
 2. ``read.hold`` says when. ``late``, the default: once the read has lasted a quarter of the time
-   for which the table still keeps the snapshot, so that most reads write nothing; at once on a
-   local disk where its retention could expire the snapshot within minutes. ``auto``: at once where
-   that is cheap or the snapshot threatened so; else once the read has lasted :data:`WAIT_MS`.
+   for which the table still keeps the snapshot, so that most reads write nothing; after
+   :data:`WAIT_MS` where the table also limits the number of snapshots; at once on a local disk
+   where its retention could expire the snapshot within minutes. ``auto``: at once where that is
+   cheap or the snapshot threatened so; else once the read has lasted :data:`WAIT_MS`.
    ``always``: at once, or the read fails. ``never``.
 3. The keeper of the process (:mod:`tidelake.telemetry.keeper`) renews a hold, begins one that
    waited, and ends one whose read was collected by the garbage collector. In an environment without
@@ -95,12 +96,11 @@ class HoldPolicy:
             return 0
         options = self.options
         keeps_ms = options.get(declared.SNAPSHOT_TIME_RETAINED)
-        is_threatened = (
-            options.get(declared.SNAPSHOT_NUM_RETAINED_MAX) <= SOON_COMMITS or keeps_ms <= SOON_MS
-        )
-        if is_threatened:
+        keeps_count = options.get(declared.SNAPSHOT_NUM_RETAINED_MAX)
+        if keeps_count <= SOON_COMMITS or keeps_ms <= SOON_MS:
             return WAIT_MS if mode == "late" and self.is_remote else 0
-        if mode == "late":
+        # with a limit to their number, commits say how long snapshots stay: no time is known
+        if mode == "late" and keeps_count == declared.SNAPSHOT_NUM_RETAINED_MAX.default:
             return max(WAIT_MS, (keeps_ms - self.age_ms) // LATE_PARTS)
         return WAIT_MS
 
@@ -125,6 +125,11 @@ class ReadHold:
     def age_ms(self) -> int:
         """How long ago the read began; 0 if nothing is held."""
         return 0 if self._held is None else self._held.age_ms
+
+    @property
+    def waits_ms(self) -> int:
+        """How long a hold that has not begun still waits; not more than 0 if it is due."""
+        return 0 if self._held is None else self._held.waits_ms
 
     @property
     def subject(self) -> tuple[str, int] | None:
@@ -190,7 +195,8 @@ class ReadHolds:
         if snapshot is None or not self.wants(table, policy):
             return ReadHold()
         if policy.mode == "late":
-            policy = replace(policy, age_ms=table.env.clock.now_ms() - snapshot.time_ms)
+            age_ms = max(0, table.env.clock.now_ms() - snapshot.time_ms)  # a clock may be ahead
+            policy = replace(policy, age_ms=age_ms)
         held = _HeldRead(table, snapshot.id, policy, self)
         table.env.keeper.keep(held)
         return ReadHold(held)
@@ -249,6 +255,11 @@ class _HeldRead:
     def age_ms(self) -> int:
         """How long ago it was made."""
         return self._table.env.clock.now_ms() - self._made_ms
+
+    @property
+    def waits_ms(self) -> int:
+        """How long it still waits, if it has not begun."""
+        return self._policy.wait_ms - self.age_ms
 
     @property
     def subject(self) -> tuple[str, int]:

@@ -319,6 +319,8 @@ def test_without_a_running_keeper_only_always_holds(fileio, table):
         ({"read.hold": "late", "snapshot.time-retained": "1 min"}, False, False, 0),
         ({"read.hold": "late", "snapshot.time-retained": "1 min"}, True, False, WAIT_MS),
         ({"read.hold": "late", **KEEPS_THREE}, False, False, 0),
+        ({"read.hold": "late", "snapshot.num-retained.max": "30"}, False, False, WAIT_MS),
+        ({"read.hold": "late", "snapshot.num-retained.max": "30"}, True, False, WAIT_MS),
     ],
 )
 def test_a_read_waits_with_its_hold_where_it_costs_and_nothing_threatens(
@@ -352,6 +354,15 @@ def test_a_late_hold_comes_sooner_for_a_snapshot_that_is_near_its_end(fileio, en
     assert sorted(map(repr, scan.to_arrow().to_pylist())) == before
     scan.close()
     assert held(table) == {}
+
+
+def test_a_snapshot_of_a_clock_that_is_ahead_counts_as_new(fileio, env):
+    work(make(fileio, primary_keys=["k"], bucket="2"), 3)
+    env.clock.sleep_ms(-10 * HOUR_MS)
+    table = tidelake.open("/w", fileio=fileio, env=env).table("db.t")
+    scan = table.scan()
+    assert scan.hold.waits_ms == HOUR_MS // 4
+    scan.close()
 
 
 def test_what_outlives_its_process_lapses_after_an_hour(table, env):

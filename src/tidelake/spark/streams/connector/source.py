@@ -118,7 +118,10 @@ class MicroBatchSource(
 
     def getOffset(self) -> NoReturn:
         """Refuse: Spark calls :meth:`latestOffset` of a source with limits."""
-        message = f"A stream of {self._named} gives offsets only under limits."
+        message = (
+            f"A stream of {self._named} gives offsets only under limits: start it by Spark's"
+            " micro-batches, as spark.readStream does."
+        )
         raise UnsupportedError(message, kind="spark_version")
 
     def initialOffset(self) -> NoReturn:

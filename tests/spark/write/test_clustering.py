@@ -248,6 +248,34 @@ def test_a_sample_gives_each_row_the_same_chance():
     assert (np.histogram(values, 5, (0, 50_000))[0] > len(values) // 7).all()
 
 
+def test_samples_of_any_number_of_tasks_stay_within_a_bound():
+    def of_task(number, count=300, text=""):
+        columns = {"a": pa.array([number] * count), "b": [text] * count}
+        return _Sample().with_batch(KeyRanges((None,)), pa.record_batch(columns))
+
+    tasks = [of_task(number) for number in range(200)]
+    for rows_max, bytes_max in ((10_000, 64 << 20), (1_000_000, 100_000)):
+        halves = [
+            _Sample.of_all(part, rows_max=rows_max, bytes_max=bytes_max)
+            for part in (tasks[:70], reversed(tasks[70:]))
+        ]
+        for joined in (
+            _Sample.of_all(iter(tasks), rows_max=rows_max, bytes_max=bytes_max),
+            *halves,
+        ):
+            assert rows_max // 4 < len(joined.hashes) <= rows_max or joined.nbytes > bytes_max // 4
+            assert joined.nbytes <= bytes_max
+        whole = _Sample.of_all(halves, rows_max=rows_max, bytes_max=bytes_max)
+        assert whole.rows_count == 60_000
+        found = np.concatenate([rows.column("a").to_numpy() for rows in whole.rows])
+        counts = np.bincount(found, minlength=200)
+        assert counts.min() > 0
+        assert counts.max() - counts.min() <= 1
+    wide = of_task(0, 300, "x" * 10_000)
+    assert 20 < len(wide.hashes) <= 104
+    assert wide.nbytes <= 1 << 20
+
+
 def test_buckets_are_sorted_whole(spark, tmp_path):
     options = {"bucket": 2, "bucket-key": "b", "bucket-append-ordered": "false"}
     made = tidelake.open(tmp_path / "w").create_table("db.t", COLUMNS, options=options)

@@ -1,7 +1,8 @@
 """A DataFrame's rows in clustered order, on their way into an append table without buckets.
 
-1. Executors read the columns to sort by: their ranges, and a sample of the rows. From all samples
-   the driver takes the bounds of ranges of even size; a write of few rows has one range.
+1. Executors read the columns to sort by: their ranges, and a sample of the rows. A few tasks join
+   the samples within a bound, for the driver has one memory for any number of tasks. It takes the
+   bounds of ranges of even size; a write of few rows has one range.
 2. Executors compute the rows again, and cut each batch by the bounds. The pieces travel with their
    keys as Arrow messages, as in :mod:`tidelake.spark.write.clustered_ranges`.
 3. The task of a range sorts its rows, by way of local disk where they are many, by partition and
@@ -16,9 +17,10 @@ partitions.
 
 from __future__ import annotations
 
+import functools
 import pickle
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,7 +36,7 @@ from tidelake.errors import TidelakeError
 from tidelake.spark.error_wire import error_from_text, error_to_text
 from tidelake.spark.expression.by_number import by_number
 from tidelake.spark.expression.expression import quoted
-from tidelake.spark.expression.mapped import mapped
+from tidelake.spark.expression.mapped import in_workers, mapped
 from tidelake.spark.write.clustered_ranges import arrow_message
 from tidelake.spark.write.clustering import tasks_count
 from tidelake.spark.write.write_task import for_task, in_task
@@ -45,7 +47,13 @@ from tidelake.types.conform import conform
 RANGE_ROWS_MIN = 20_000
 """A range has so many rows at least, by the sample: a small write makes one file."""
 TASK_SAMPLE_ROWS_MAX = 4_000
-"""Rows of a task's sample; about half as many when they become more."""
+TASK_SAMPLE_BYTES_MAX = 1 << 20
+"""Rows and bytes of a task's sample; about half as many when they become more."""
+SAMPLE_ROWS_MAX = 1_000_000
+SAMPLE_BYTES_MAX = 64 << 20
+"""Rows and bytes of all samples together, by the same rule."""
+JOINING_TASKS = 8
+"""Tasks that join samples: those of 10,000 tasks are gigabytes, too many for one Arrow batch."""
 _GOLDEN = np.uint32(2_654_435_769)
 _HASHES = 1 << 32
 _SAMPLES = "answer binary"
@@ -68,10 +76,9 @@ def clustered_pieces(
     names = [f.name for f in fields if f.name in frame.columns]
     keys = frame.select(*(F.col(quoted(name)) for name in names))
     sampler = _FrameSampler(order, handle.identifier)
-    found = [
-        pickle.loads(bytes(row[0])) for row in mapped(keys, sampler.answers, _SAMPLES).collect()
-    ]
-    sample = _Sample.of_all(found)
+    samples = mapped(keys, sampler.answers, _SAMPLES).repartition(JOINING_TASKS)
+    joined = in_workers(samples, _joined_samples, _SAMPLES).collect()
+    sample = _Sample.of_all(pickle.loads(bytes(row[0])) for row in joined)
     count = tasks or min(tasks_count(frame), max(1, sample.rows_count // RANGE_ROWS_MIN))
     cutter = _FrameCutter(for_task(handle), *sample.cut(order, ranges_count=count))
     pieces = mapped(frame, cutter.pieces, _PIECES)
@@ -129,24 +136,43 @@ class _Sample:
     rows_count: int = 0
 
     @classmethod
-    def of_all(cls, samples: Sequence[_Sample]) -> _Sample:
-        """Join the samples of tasks: all rows have the same chance."""
-        if not samples:
-            return cls()
-        limit = min(sample.limit for sample in samples)
-        whole = samples[0]._below(limit)
-        for other in samples[1:]:
-            whole = whole._with(other._below(limit))
-        return whole
+    def of_all(
+        cls,
+        samples: Iterable[_Sample],
+        *,
+        rows_max: int = SAMPLE_ROWS_MAX,
+        bytes_max: int = SAMPLE_BYTES_MAX,
+    ) -> _Sample:
+        """Join the samples of tasks, one after the other: all rows have the same chance."""
+        parts: list[_Sample] = []
+        limit, rows, nbytes = _HASHES, 0, 0
+        for sample in samples:
+            limit = min(limit, sample.limit)
+            parts.append(sample._below(limit))
+            rows += len(parts[-1].hashes)
+            nbytes += parts[-1].nbytes
+            if rows > rows_max or nbytes > bytes_max:
+                parts = [cls._joined(parts, limit)._within(rows_max, bytes_max)]
+                limit, rows, nbytes = parts[0].limit, len(parts[0].hashes), parts[0].nbytes
+        return cls._joined(parts, limit) if parts else cls()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the rows."""
+        return sum(rows.nbytes for rows in self.rows)
 
     def with_batch(self, ranges: KeyRanges, rows: pa.RecordBatch) -> _Sample:
         """Take a further batch of a task."""
         numbers = np.arange(self.rows_count, self.rows_count + rows.num_rows, dtype=np.uint32)
         found = _Sample(ranges, (rows,), numbers * _GOLDEN, rows_count=rows.num_rows)
-        found = self._with(found._below(self.limit))
-        while len(found.hashes) > TASK_SAMPLE_ROWS_MAX:
-            found = found._below(found.limit // 2)
-        return found
+        parts = (self, found) if self.rows else (found,)
+        return self._joined(parts, self.limit)._within(TASK_SAMPLE_ROWS_MAX, TASK_SAMPLE_BYTES_MAX)
+
+    def answers(self) -> Iterator[pa.RecordBatch]:
+        """The answer of a task; nothing without rows."""
+        if self.rows_count:
+            answer = pickle.dumps(self)
+            yield pa.RecordBatch.from_pydict({"answer": pa.array([answer], pa.binary())})
 
     def cut(self, order: ClusterOrder, *, ranges_count: int) -> tuple[ClusterKey, KeyBounds]:
         """The key of all rows, and the bounds of their ranges."""
@@ -155,19 +181,24 @@ class _Sample:
         sample = self.rows or [pa.RecordBatch.from_pylist([], schema)]
         return key, key.bounds(sample, ranges_count=ranges_count)
 
-    def _with(self, other: _Sample) -> _Sample:
-        ranges = self.ranges
-        if ranges is None or other.ranges is None:
-            ranges = ranges or other.ranges
-        else:
-            ranges = ranges.with_other(other.ranges)
-        return _Sample(
-            ranges,
-            (*self.rows, *other.rows),
-            np.concatenate([self.hashes, other.hashes]),
-            min(self.limit, other.limit),
-            self.rows_count + other.rows_count,
+    @classmethod
+    def _joined(cls, parts: Sequence[_Sample], limit: int) -> _Sample:
+        """All rows of samples that a limit leaves: copied once, however many samples."""
+        ranges = [part.ranges for part in parts if part.ranges is not None]
+        whole = cls(
+            functools.reduce(KeyRanges.with_other, ranges) if ranges else None,
+            tuple(rows for part in parts for rows in part.rows),
+            np.concatenate([part.hashes for part in parts]),
+            rows_count=sum(part.rows_count for part in parts),
         )
+        return whole._below(limit)
+
+    def _within(self, rows_max: int, bytes_max: int) -> _Sample:
+        """The rows of the highest limit with so many rows and bytes at most."""
+        found = self
+        while len(found.hashes) > rows_max or found.nbytes > bytes_max:
+            found = found._below(found.limit // 2)
+        return found
 
     def _below(self, limit: int) -> _Sample:
         """The rows that a lower limit leaves."""
@@ -195,9 +226,14 @@ class _FrameSampler:
                 continue  # the cutter tells it
             own = rows.select([f.name for f in self.order.fields])
             sample = sample.with_batch(KeyRanges.of(self.order.fields, [own]), rows)
-        if sample.rows_count:
-            answer = pickle.dumps(sample)
-            yield pa.RecordBatch.from_pydict({"answer": pa.array([answer], pa.binary())})
+        yield from sample.answers()
+
+
+def _joined_samples(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The sample of several tasks."""
+    found = (pickle.loads(answer.as_py()) for batch in batches for answer in batch.column(0))
+    rows_max, bytes_max = SAMPLE_ROWS_MAX // JOINING_TASKS, SAMPLE_BYTES_MAX // JOINING_TASKS
+    yield from _Sample.of_all(found, rows_max=rows_max, bytes_max=bytes_max).answers()
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ _Written: TypeAlias = Mapping[int, tuple[str, DataType]] | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _FileField:
     """A field of the file, if it has it.
 
     Parameters
@@ -189,13 +189,13 @@ class _Place:
         pairs = zip(self.type.child_fields, self.type.children, strict=True)
         return {i: (name, t) for (i, name), t in pairs}
 
-    def unnamed(self, columns: Sequence[pa.Field]) -> list[_Place]:
-        """The places of elements, or of keys and values, which have these columns."""
+    def unnamed(self, columns: Sequence[pa.Field]) -> list[_FileField]:
+        """The elements, or keys and values, which have these columns."""
         types: list[DataType | None] = [None] * len(columns)
         if self.type is not None and self.type.root in _UNNAMED:
             types = [t for _, t in child_types(self.type)]
         pairs = zip(columns, types, strict=False)
-        return [_Place(c, type=t, schema_is_known=self.schema_is_known) for c, t in pairs]
+        return [_FileField(c, type=t, schema_is_known=self.schema_is_known) for c, t in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,18 +219,18 @@ class _ColumnIndexes:
             written,
         )
 
-    def find(self, field: DataField) -> _Place:
+    def find(self, field: DataField) -> _FileField:
         """A column by its id; in a file without ids by its name when the file was written."""
         if self.written is None:
-            return _Place(self.by_id.get(field.id) or self.by_name.get(field.name))
+            return _FileField(self.by_id.get(field.id) or self.by_name.get(field.name))
         name, own_type = self.written.get(field.id, ("", None))
         found = self.by_id.get(field.id)
         if found is None:
             found = self.by_name.get(field.name if is_system_name(field.name) else name)
-        return _Place(found, field.id in self.written, own_type, schema_is_known=True)
+        return _FileField(found, field.id in self.written, own_type, schema_is_known=True)
 
 
-def _source(field: DataField, place: _Place, file: _File, *, top: str = "") -> ColumnOrigin:
+def _source(field: DataField, place: _FileField, file: _File, *, top: str = "") -> ColumnOrigin:
     """The origin of a column; `top` is the file's name of the column that it is inside."""
     target, found = to_arrow_type(field.type), place.column
     if found is None:
@@ -281,7 +281,7 @@ def _inside(file_type: pa.DataType) -> list[pa.Field]:
 
 
 def _children(
-    field: DataField, file_type: pa.DataType, place: _Place, file: _File, *, top: str
+    field: DataField, file_type: pa.DataType, place: _FileField, file: _File, *, top: str
 ) -> tuple[ColumnOrigin, ...] | None:
     """The origins of a nested column's inner columns; None if the file's type differs."""
     root, kinds = field.type.root, pa.types
@@ -296,7 +296,7 @@ def _children(
             fields = [
                 DataField(field.id, f"{field.name}.{f.name}", binary) for f in VARIANT_STORAGE
             ]
-            found = [_Place(file_type.field(f.name)) for f in VARIANT_STORAGE]
+            found = [_FileField(file_type.field(f.name)) for f in VARIANT_STORAGE]
         else:
             pairs = zip(field.type.child_fields, field.type.children, strict=True)
             places = _ColumnIndexes.of(list(file_type), place.fields(), file.path)

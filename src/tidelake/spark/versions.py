@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyspark
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from tidelake.errors import UnsupportedError
 
@@ -89,6 +91,11 @@ def minor_of(version: str) -> str:
 def has(capability: Capability, version: str = pyspark.__version__) -> bool:
     """Whether a version, by default that of this process, has a capability."""
     return number(version) >= number(capability.since)
+
+
+def session_has(capability: Capability, spark: SparkSession) -> bool:
+    """Whether a session has a capability: on Connect its server must have it, too."""
+    return has(capability) and (not is_remote() or has(capability, spark.version))
 
 
 def check_has(capability: Capability, instead: str) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidelake.engine.codec import hash_bytes
-from tidelake.spark.versions import SHUFFLES_BY_NUMBER, has
+from tidelake.spark.versions import SHUFFLES_BY_NUMBER, session_has
 
 _INT_BYTES = 4
 
@@ -20,7 +20,7 @@ _INT_BYTES = 4
 def by_number(frame: DataFrame, count: int, column: str) -> DataFrame:
     """Shuffle rows to `count` tasks by the numbers of a column, from 0 on and below `count`."""
     number = F.col(column)
-    if has(SHUFFLES_BY_NUMBER):
+    if session_has(SHUFFLES_BY_NUMBER, frame.sparkSession):
         return frame.repartitionById(count, number)
     return frame.repartition(count, _hashed_to(number, count))
 

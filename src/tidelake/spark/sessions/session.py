@@ -171,7 +171,7 @@ def prepare(spark: SparkSession) -> None:
     InvalidInputError
         It is no session.
     UnsupportedError
-        This Spark is too old or too new.
+        This Spark, or the server that the session is connected to, is too old or too new.
     """
     check_supported(pyspark.__version__)
     if not hasattr(spark, "createDataFrame"):
@@ -180,6 +180,8 @@ def prepare(spark: SparkSession) -> None:
             f" {shortened(repr(spark))}."
         )
         raise InvalidInputError(message, kind="bad_argument", argument="spark")
+    if is_remote():
+        check_supported(spark.version)
     carry_secrets()
     set_by_owner = spark.conf.getAll
     for key, value in RUNTIME_CONF.items():

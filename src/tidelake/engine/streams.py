@@ -22,7 +22,7 @@ from tidelake.table.changelog.changelog_protocols import (
     change_fields,
 )
 from tidelake.table.partition_done import (
-    mark_idle_quietly,
+    IdleMarks,
     mark_written,
     marks_at_end_of_stream,
     partitions_with_new_files,
@@ -51,6 +51,7 @@ __all__ = [
     "ChangesMode",
     "ConsumerLog",
     "Covered",
+    "IdleMarks",
     "Lease",
     "MadeCommit",
     "PlannedChanges",
@@ -68,7 +69,6 @@ __all__ = [
     "difference",
     "is_partition_expiry",
     "knows_old_rows",
-    "mark_idle_quietly",
     "mark_written",
     "marks_at_end_of_stream",
     "moments_between",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 HIDDEN = "••••••"
 _SECRET_KEY = re.compile(
     r"passw|passphrase|passcode|pwd|secret|token|credential|private|signature|authorization|bearer"
-    r"|cookie|sasl|jaas|connection-?string"
+    r"|cookie|sasl|jaas|connection-?string|http\.params$"
     r"|(^|[-_.])(auth|sas)($|[-_.])"
     r"|(access|account|api|auth|encrypt\w*|sas|shared)[-_.]?key",
     re.IGNORECASE,

@@ -28,6 +28,7 @@ from tidelake.options.masked import HIDDEN, masked, masked_options, masked_text
         "http.auth",
         "x.bearer",
         "cookie",
+        "partition.mark-done-action.http.params",
     ],
 )
 def test_a_secret_is_hidden_by_its_key(key):

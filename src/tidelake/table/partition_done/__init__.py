@@ -11,11 +11,11 @@ When a job looks is its own business: writers and :mod:`tidelake.table.upkeep` c
 
 from tidelake.table.partition_done.actions import DonePartition, mark_done
 from tidelake.table.partition_done.marking import (
+    IdleMarks,
     has_news,
     idle_partitions,
     mark_at_end,
     mark_idle,
-    mark_idle_quietly,
     mark_written,
     marks_at_end_of_stream,
 )
@@ -23,12 +23,12 @@ from tidelake.table.partition_done.pending import partitions_with_new_files
 
 __all__ = [
     "DonePartition",
+    "IdleMarks",
     "has_news",
     "idle_partitions",
     "mark_at_end",
     "mark_done",
     "mark_idle",
-    "mark_idle_quietly",
     "mark_written",
     "marks_at_end_of_stream",
     "partitions_with_new_files",

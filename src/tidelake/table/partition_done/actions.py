@@ -60,8 +60,8 @@ class DonePartition:
 Mark = Callable[[DonePartition], None]
 
 
-def marks_of(handle: TableHandle) -> tuple[Mark, ...]:
-    """What marks a partition of a table.
+class Marks:
+    """What marks the partitions of a table, one by one.
 
     Raises
     ------
@@ -70,12 +70,23 @@ def marks_of(handle: TableHandle) -> tuple[Mark, ...]:
     UnsupportedError
         An action is not possible in this catalog.
     """
-    if not handle.schema.partition_keys:
-        message = f"Table '{handle.identifier}' has no partitions that could be marked as done."
-        raise InvalidInputError(message, kind="bad_partition", table=handle.identifier)
-    return tuple(
-        _mark_of(handle, action) for action in actions_of(handle.options, table=handle.identifier)
-    )
+
+    def __init__(self, handle: TableHandle) -> None:
+        table = handle.identifier
+        if not handle.schema.partition_keys:
+            message = f"Table '{table}' has no partitions that could be marked as done."
+            raise InvalidInputError(message, kind="bad_partition", table=table)
+        self._handle = handle
+        self._marks = [
+            _mark_of(handle, action) for action in actions_of(handle.options, table=table)
+        ]
+
+    def mark(self, partition: bytes) -> DonePartition:
+        """Mark one; raises as :func:`mark_done`."""
+        found = DonePartition.of(self._handle, partition)
+        for mark in self._marks:
+            mark(found)
+        return found
 
 
 def mark_done(handle: TableHandle, partitions: Sequence[bytes]) -> tuple[DonePartition, ...]:
@@ -94,12 +105,8 @@ def mark_done(handle: TableHandle, partitions: Sequence[bytes]) -> tuple[DonePar
         A file could not be written, or a server did not take a mark. Partitions before it, and
         perhaps this one by other actions, are marked.
     """
-    marks = marks_of(handle)
-    found = tuple(DonePartition.of(handle, partition) for partition in partitions)
-    for one in found:
-        for mark in marks:
-            mark(one)
-    return found
+    marks = Marks(handle)
+    return tuple(marks.mark(partition) for partition in partitions)
 
 
 def _mark_of(handle: TableHandle, action: str) -> Mark:

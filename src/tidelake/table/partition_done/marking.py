@@ -2,8 +2,8 @@
 
 By time: a partition is done when no rows came for ``partition.idle-time-to-done`` and as much time
 has passed since its own end, which is the time that its values say and ``partition.time-interval``.
-Rows that come late make it pending again, and it is marked once more. Streams on Spark and
-maintenance jobs look (:func:`mark_idle`), and share what is pending
+Rows that come late make it pending again, and it is marked once more; one that was dropped is not.
+Streams on Spark and maintenance jobs look (:class:`IdleMarks`), and share what is pending
 (:mod:`tidelake.table.partition_done.pending`).
 
 At the end of input: a batch marks the partitions that it wrote.
@@ -20,25 +20,31 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tidelake.commit.partition_expiry import partition_time_text
-from tidelake.errors import TidelakeError
+from tidelake.errors import StorageRefusedError, TidelakeError
 from tidelake.metadata.data_file import CommitMessage
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.paths import POSTPONE_BUCKET
 from tidelake.options import declared, warn_once
 from tidelake.table.handle.handle import TableHandle
-from tidelake.table.partition_done.actions import DonePartition, mark_done
+from tidelake.table.partition_done.actions import DonePartition, Marks, mark_done
 from tidelake.table.partition_done.pending import (
     PendingPartitions,
     is_readable_later,
     keep,
     kept,
+    live_partitions,
     pending_at,
 )
 from tidelake.table.schema.partition_done_options import DoneRule
+from tidelake.telemetry import Backoff
 from tidelake.types.java_time import NS_PER_MS
 
 NAMED_MAX = 5
 """How many partitions a text names."""
+SILENT_MAX = 3
+"""After so many marks in a row without an answer, a look asks for no further one."""
+WAITS = Backoff(30_000, 300_000, longer=0.5)
+"""How long a stream makes no marks after a look with a failure."""
 _LOG = logging.getLogger("tidelake")
 
 
@@ -61,6 +67,83 @@ class _Look:
     done: tuple[bytes, ...]
 
 
+class IdleMarks:
+    """The marks of partitions that are done by time, look after look. For one thread at a time.
+
+    A mark that fails hinders no other: it comes last at the next look.
+
+    Parameters
+    ----------
+    within_s : float, optional
+        The time of a look, after which no further mark is begun: the next look goes on.
+    """
+
+    def __init__(self, handle: TableHandle, *, within_s: float | None = None) -> None:
+        self._handle = handle
+        self._within_s = within_s
+        self._failed: set[bytes] = set()
+        self._failures_count = 0
+        self._waits_until_s = 0.0
+
+    def mark(self) -> tuple[DonePartition, ...]:
+        """Mark what is done; as :func:`mark_idle`."""
+        handle, look = self._handle, _look(self._handle)
+        if look is None:
+            return ()
+        if look.pending != look.before:
+            keep(handle, look.pending)  # before the marks: snapshots may expire in the meantime
+        if not look.done:
+            return ()
+        marks = Marks(handle)
+        marked: dict[bytes, DonePartition] = {}
+        try:
+            self._mark_all(marks, look.done, marked)
+        finally:
+            if marked:
+                keep(handle, look.pending.without(marked))
+        return tuple(marked.values())
+
+    def look(self) -> None:
+        """Mark what is done, beside a stream; a failure is logged, and later looks do nothing."""
+        clock = self._handle.env.clock
+        if clock.monotonic_seconds() < self._waits_until_s:
+            return
+        try:
+            self.mark()
+        except TidelakeError as error:
+            text = "Table %s: partitions are not marked as done: %s"
+            _LOG.warning(text, self._handle.identifier, error)
+            wait_ms = WAITS.wait_ms(self._failures_count, self._handle.env.rng)
+            self._failures_count += 1
+            self._waits_until_s = clock.monotonic_seconds() + wait_ms / 1_000
+        else:
+            self._failures_count = 0
+
+    def _mark_all(
+        self, marks: Marks, partitions: Sequence[bytes], marked: dict[bytes, DonePartition]
+    ) -> None:
+        """Mark partitions and note them; raises the first failure after the last of them."""
+        clock = self._handle.env.clock
+        began_s = clock.monotonic_seconds()
+        first_error: TidelakeError | None = None
+        silent_count = 0
+        for partition in sorted(partitions, key=self._failed.__contains__):
+            if self._within_s is not None and clock.monotonic_seconds() - began_s > self._within_s:
+                break
+            self._failed.discard(partition)
+            try:
+                marked[partition] = marks.mark(partition)
+                silent_count = 0
+            except TidelakeError as error:
+                self._failed.add(partition)
+                first_error = first_error or error
+                silent_count += not isinstance(error, StorageRefusedError)
+            if silent_count == SILENT_MAX:
+                break
+        if first_error is not None:
+            raise first_error
+
+
 def mark_idle(handle: TableHandle) -> tuple[DonePartition, ...]:
     """Mark the partitions that are done by time.
 
@@ -71,19 +154,13 @@ def mark_idle(handle: TableHandle) -> tuple[DonePartition, ...]:
 
     Raises
     ------
-    InvalidInputError, UnsupportedError, StorageRefusedError, StorageError
-        As :func:`mark_done`. The next look marks them all again.
+    InvalidInputError, UnsupportedError
+        An action is not possible here; nothing was marked.
+    StorageRefusedError, StorageError
+        Some marks failed; this is the first failure. The next look makes these again, and no
+        others.
     """
-    look = _look(handle)
-    if look is None:
-        return ()
-    if look.pending != look.before:
-        keep(handle, look.pending)  # before the marks: snapshots may expire while a server is away
-    if not look.done:
-        return ()
-    marked = mark_done(handle, look.done)
-    keep(handle, look.pending.without(look.done))
-    return marked
+    return IdleMarks(handle).mark()
 
 
 def idle_partitions(handle: TableHandle) -> tuple[DonePartition, ...]:
@@ -134,14 +211,6 @@ def mark_written(handle: TableHandle, partitions: Collection[bytes]) -> bool:
     return True
 
 
-def mark_idle_quietly(handle: TableHandle) -> None:
-    """The same as :func:`mark_idle`, beside a stream; a failure is logged."""
-    try:
-        mark_idle(handle)
-    except TidelakeError as error:
-        _LOG.warning("Table %s: partitions are not marked as done: %s", handle.identifier, error)
-
-
 def _wants_end(handle: TableHandle) -> bool:
     has_partitions = bool(handle.schema.partition_keys) and handle.paths.is_main
     return has_partitions and handle.options.get(declared.PARTITION_END_INPUT_TO_DONE)
@@ -168,7 +237,9 @@ def _look(handle: TableHandle) -> _Look | None:
     if timeless:
         _warn_of_timeless(handle, timeless)
     done = _done(handle, rule, newest, pending, times)
-    return _Look(before, pending.without(timeless), done)
+    dropped = set(done) - live_partitions(handle, newest) if done else set()
+    left = pending.without([*timeless, *dropped])
+    return _Look(before, left, tuple(one for one in done if one not in dropped))
 
 
 def _done(

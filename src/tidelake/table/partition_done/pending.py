@@ -10,6 +10,8 @@ that comes back, of two jobs that look at once, makes a mark again and loses non
    after a compaction (deletion vectors, first-row, the postpone bucket), a compaction counts too.
 3. If snapshots expired before they were read, the times of the live files stand for them. A
    compacted file is young, so a partition may be marked again.
+4. After a rollback the ids of the snapshots behind it are given anew. All count that are not older
+   than what was kept.
 
 Source: Paimon's ``PartitionMarkDoneListener`` (2.1), which keeps the same in the state of a Flink
 job.
@@ -105,8 +107,10 @@ def pending_at(
     """The pending partitions at the newest snapshot, from those that were kept before."""
     updated_ms = {} if before is None else dict(before.updated_ms)
     since_ms = _asked_since_ms(handle) if before is None else before.time_ms
-    after_id = 0 if before is None else before.snapshot_id
-    found = _snapshots_since(handle, newest, after_id, since_ms if before is None else None)
+    if before is None or _is_rolled_back(handle, newest, before):
+        found = _snapshots_since(handle, newest, 0, since_ms)
+    else:
+        found = _snapshots_since(handle, newest, before.snapshot_id, None)
     if found is None:
         changes = _of_live_files(handle, rule, newest, since_ms)
     else:
@@ -129,6 +133,14 @@ def _asked_since_ms(handle: TableHandle) -> int:
             break
         since_ms = schemas[schema_id].time_ms
     return since_ms
+
+
+def _is_rolled_back(handle: TableHandle, newest: Snapshot, before: PendingPartitions) -> bool:
+    """Whether the snapshot that was kept is another one by now, or is none."""
+    if newest.id <= before.snapshot_id:
+        return newest.id < before.snapshot_id or newest.time_ms != before.time_ms
+    then = handle.snapshots.find(before.snapshot_id) if before.snapshot_id else None
+    return then is not None and then.time_ms != before.time_ms
 
 
 def _snapshots_since(
@@ -165,6 +177,12 @@ def partitions_with_new_files(handle: TableHandle, snapshot: Snapshot) -> list[b
     entries = delta_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
     added = entries["partition_id"][entries["kind"] == FileKind.ADD]
     return [entries.partitions[number] for number in np.unique(added).tolist()]
+
+
+def live_partitions(handle: TableHandle, snapshot: Snapshot) -> set[bytes]:
+    """The partitions that have files at a snapshot."""
+    live = live_entries(handle.fileio, handle.paths, snapshot, handle.manifests)
+    return {live.partitions[number] for number in np.unique(live["partition_id"]).tolist()}
 
 
 def _of_live_files(

@@ -5,6 +5,7 @@ Source: Paimon's ``PartitionMarkDoneAction`` and ``PartitionMarkDoneTrigger`` (2
 
 from __future__ import annotations
 
+import re
 import urllib.parse
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ SUCCESS_FILE, DONE_PARTITION, MARK_EVENT = "success-file", "done-partition", "ma
 HTTP_REPORT, CUSTOM = "http-report", "custom"
 ACTIONS = (SUCCESS_FILE, DONE_PARTITION, MARK_EVENT, HTTP_REPORT, CUSTOM)
 _URL = "partition.mark-done-action.http.url"
+_BELOW_HOST = re.compile(r"[/?#]")
 _CHECKED: tuple[Option[Any], ...] = (
     declared.PARTITION_MARK_DONE_ACTION,
     declared.PARTITION_MARK_DONE_ACTION_HTTP_URL,
@@ -101,7 +103,8 @@ def report_url(options: Options, *, table: str) -> str:
     try:
         parts = urllib.parse.urlsplit(text)
         is_good = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
-    except ValueError:  # a port that is no number
+        (parts.hostname or "").encode("idna")  # as the lookup of the name does
+    except ValueError:  # a port that is no number; a name with parts that are empty or too long
         is_good = False
     if is_good and text.isascii() and text.isprintable() and " " not in text:
         return text
@@ -114,18 +117,18 @@ def report_url(options: Options, *, table: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """A URL without what may be secret: user, password, and what follows a ``?`` or ``#``.
+    """A URL without what may be secret: no more than scheme, host and port.
 
     Examples
     --------
-    >>> shown_url("https://me:secret@host:80/done?token=secret")
-    'https://host:80/done?...'
+    >>> shown_url("https://me:secret@host:80/hooks/secret?token=secret")
+    'https://host:80/...'
     """
-    path, mark, _ = url.partition("?")
-    path = path.partition("#")[0]
-    scheme, slashes, rest = path.rpartition("//")
-    host, slash, below = rest.partition("/")
-    return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{below}{'?...' if mark else ''}"
+    scheme, slashes, rest = url.partition("://") if "://" in url else ("", "", url)
+    host, *below = _BELOW_HOST.split(rest, maxsplit=1)
+    if any("@" in text for text in below):  # a password with "/" in it, of which host has a part
+        return f"{scheme}{slashes}..."
+    return f"{scheme}{slashes}{host.rpartition('@')[2]}{'/...' if below else ''}"
 
 
 def check_partition_done(

@@ -9,11 +9,13 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from servers.done_reports import DoneReports
+from servers.ports import free_port
 
 import tidelake
 from tidelake.errors import InvalidInputError, StorageError, StorageRefusedError, UnsupportedError
 from tidelake.fileio import MemoryFileIO
 from tidelake.maintenance import call
+from tidelake.table.partition_done.http_report import report
 from tidelake.telemetry import Env, ManualClock
 
 COLUMNS = pa.schema({"day": pa.string(), "hh": pa.int32(), "k": pa.int64()})
@@ -88,7 +90,7 @@ def test_a_server_that_refuses_is_an_error_without_secrets(catalog, server, stat
     with pytest.raises(StorageRefusedError, match=says) as refused:
         mark(catalog)
     text = str(refused.value)
-    assert f"{server.address}/done?..." in text
+    assert f"http://{server.address}/... refused" in text
     assert "secret" not in text
     assert "pass" not in text
     assert len(server.reports) == 1
@@ -107,9 +109,7 @@ def test_a_busy_server_is_asked_again(catalog, server):
 
 
 def test_a_server_that_is_away_is_an_error(catalog):
-    with DoneReports() as gone:
-        address = gone.address
-    make(catalog, {**REPORT, URL: f"http://me:pass@{address}/done"})
+    make(catalog, {**REPORT, URL: f"http://me:pass@127.0.0.1:{free_port()}/done"})
     with pytest.raises(StorageError, match="that the server runs") as away:
         mark(catalog)
     assert "pass" not in str(away.value)
@@ -120,6 +120,7 @@ def test_a_server_that_is_away_is_an_error(catalog):
     [
         "", "ftp://host/done", "host:80/done", "http://", "http://host:x/", "http://host:99999/",
         "http://ho st/", "http://host/a\nb", "http://hö/", "http://host:0/",
+        "http://my..host/done", f"http://{'a' * 64}.org/done",
     ],
 )  # fmt: skip
 def test_a_url_is_checked_before_the_table_is_created(catalog, url):
@@ -131,10 +132,46 @@ def test_a_url_is_checked_before_the_table_is_created(catalog, url):
         table.set_options({**REPORT, URL: url})
 
 
-def test_a_url_in_an_error_shows_no_password(catalog):
-    with pytest.raises(InvalidInputError, match=r"is 'ftp://host/done\?\.\.\.'") as wrong:
-        make(catalog, {**REPORT, URL: "ftp://me:secret@host/done?token=secret"})
-    assert "secret" not in str(wrong.value)
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("ftp://me:secret@host/done?token=secret", "ftp://host/..."),
+        ("ftp://host:80/hooks/secret", "ftp://host:80/..."),
+        ("ftp://host#secret", "ftp://host/..."),
+        ("http://me:sec/secret@host/done", "http://..."),
+        ("me:secret@host", "host"),
+        ("secret/secret@host", "..."),
+    ],
+)
+def test_a_url_in_an_error_shows_no_secret(catalog, url, shown):
+    with pytest.raises(InvalidInputError) as wrong:
+        make(catalog, {**REPORT, URL: url})
+    assert f"is '{shown}': set it" in str(wrong.value)
+    assert "sec" not in str(wrong.value)
+
+
+def test_a_name_that_cannot_be_looked_up_is_a_server_that_is_away():
+    env = replace(Env.seeded(1), clock=ManualClock())
+    with pytest.raises(StorageError, match="that the server runs"):
+        report("http://my..host/done", {}, env=env, table="db.t")
+
+
+def test_a_report_ends_although_each_line_of_the_answer_comes_in_time(server, monkeypatch):
+    clock = ManualClock()
+
+    def drip(handler):
+        try:
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+            while True:
+                clock.sleep_ms(1_000)
+                handler.wfile.write(b"x")
+        except OSError:
+            handler.close_connection = True
+
+    monkeypatch.setattr(server, "answer", drip)
+    env = replace(Env.seeded(1), clock=clock)
+    with pytest.raises(StorageError, match="its answer has no end"):
+        report(f"http://{server.address}", {}, env=env, table="db.t")
 
 
 @pytest.mark.parametrize(

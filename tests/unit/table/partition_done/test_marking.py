@@ -15,7 +15,7 @@ from sizes import FULL, SIZE
 import tidelake
 from tidelake.errors import InvalidInputError, StorageError, UnsupportedError
 from tidelake.fileio import MemoryFileIO
-from tidelake.table.partition_done import has_news, idle_partitions, mark_idle
+from tidelake.table.partition_done import IdleMarks, has_news, idle_partitions, mark_idle
 from tidelake.table.upkeep import TableUpkeep
 from tidelake.table.write.transaction import WriteTransaction
 from tidelake.telemetry import Env, ManualClock
@@ -193,6 +193,35 @@ def test_a_rollback_is_survived(make, clock):
     assert "2024-01-02" in marked(table)
 
 
+@pytest.mark.parametrize("commits", [1, 2, 4], ids=["below", "equal", "above"])
+def test_partitions_that_came_after_a_rollback_are_not_missed(make, clock, commits):
+    table = make()
+    for day in ("2024-01-01", "2024-01-02", "2024-01-03"):
+        write(table, day)
+        clock.sleep_ms(1)
+    clock.set("2024-01-09 08:00")
+    assert marked(table) == ["2024-01-01", "2024-01-02", "2024-01-03"]
+    table.rollback_to(snapshot_id=1)
+    days = [f"2024-01-0{n}" for n in range(4, 4 + commits)]
+    for day in days:
+        write(table, day)
+    clock.set("2024-01-19 08:00")
+    assert marked(table) == days
+    assert marked(table) == []
+
+
+def test_a_partition_that_was_dropped_is_not_told(make, clock):
+    table = make()
+    write(table, "2024-01-01", "2024-01-02")
+    table.drop_partitions([{"day": "2024-01-01"}])
+    clock.set("2024-01-05 08:00")
+    assert marked(table) == ["2024-01-02"]
+    assert not has_news(table.handle)
+    write(table, "2024-01-01")
+    clock.set("2024-01-05 10:00")
+    assert marked(table) == ["2024-01-01"]
+
+
 def test_values_that_say_no_time_are_named_once_and_never_marked(make, clock, caplog):
     table = make()
     write(table, "someday", None, "2024-01-01")
@@ -234,26 +263,84 @@ def test_the_watermark_decides_in_its_mode(make, clock):
     assert marked(table) == ["2024-01-01"]
 
 
-def test_a_server_that_is_away_gets_its_reports_later(make, clock):
+@pytest.fixture
+def told(make, clock):
+    """A table with three partitions that are done, and the server that hears of them."""
     with DoneReports() as server:
-        url = f"http://{server.address}"
         table = make(
             more={
                 "partition.mark-done-action": "http-report",
-                "partition.mark-done-action.http.url": url,
+                "partition.mark-done-action.http.url": f"http://{server.address}",
             }
         )
-        write(table, "2024-01-01", "2024-01-02")
+        write(table, "2024-01-01", "2024-01-02", "2024-01-03")
         clock.set("2024-01-05 08:00")
-        server.says(200, b'{"result": "success"}')
-        server.says(403)
-        with pytest.raises(StorageError, match="status 403"):
-            mark_idle(table.handle)
-        table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
-        assert marked(table) == ["2024-01-01", "2024-01-02"]
-        told = [one["partition"] for one in server.reports]
-        assert told == ["day=2024-01-01/", "day=2024-01-02/"] * 2
-        assert marked(table) == []
+        yield table, server
+
+
+def days_of(server):
+    return [one["partition"][len("day=2024-01-") : -1] for one in server.reports]
+
+
+def test_a_mark_that_fails_stops_no_other_and_repeats_none(told):
+    table, server = told
+    server.says(200, b'{"result": "success"}')
+    server.says(403)
+    with pytest.raises(StorageError, match="status 403"):
+        mark_idle(table.handle)
+    table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
+    assert days_of(server) == ["01", "02", "03"]
+    assert marked(table) == ["2024-01-02"]
+    assert days_of(server) == ["01", "02", "03", "02"]
+    assert marked(table) == []
+
+
+def test_a_server_that_is_away_is_not_asked_for_each_partition(told, clock):
+    table, server = told
+    write(table, *[f"2023-12-{n}" for n in range(10, 30)])
+    clock.set("2024-01-06 08:00")
+    for _ in range(9):
+        server.says(503)
+    with pytest.raises(StorageError, match="status 503"):
+        mark_idle(table.handle)
+    assert len(server.reports) == 9  # three partitions, three times each
+    assert len(marked(table)) == 23
+
+
+def test_marks_beside_a_stream_take_a_share_of_its_time(told, clock, monkeypatch):
+    table, server = told
+    marks = IdleMarks(table.handle, within_s=10)
+    heard = server.answer
+
+    def slowly(handler):
+        clock.sleep_ms(6_000)  # before the answer, at which the next mark may begin
+        heard(handler)
+
+    monkeypatch.setattr(server, "answer", slowly)
+    marks.look()
+    assert days_of(server) == ["01", "02"]
+    marks.look()
+    assert days_of(server) == ["01", "02", "03"]
+    marks.look()
+    assert len(server.reports) == 3
+
+
+def test_marks_beside_a_stream_that_failed_wait_and_come_last(told, clock, caplog):
+    table, server = told
+    server.says(403)
+    server.says(200, b'{"result": "success"}')
+    server.says(403)
+    marks = IdleMarks(table.handle, within_s=10)
+    with caplog.at_level(logging.WARNING, "tidelake"):
+        marks.look()
+    assert "partitions are not marked as done" in caplog.text
+    assert days_of(server) == ["01", "02", "03"]
+    marks.look()
+    assert len(server.reports) == 3
+    write(table, "2024-01-04")
+    clock.sleep_ms(3_700_000)
+    marks.look()
+    assert days_of(server)[3:] == ["04", "01", "03"]
 
 
 def test_a_branch_marks_nothing(make, clock):

@@ -190,6 +190,15 @@ class Checkpoint:
         """Whether Spark has recorded a batch as done, so that it never repeats it."""
         return self.folder.has(f"commits/{batch_id}")
 
+    @property
+    def is_between_batches(self) -> bool:
+        """Whether each batch that began is done."""
+        began, done = (
+            max((int(name) for name in self.folder.names(folder) if name.isdecimal()), default=-1)
+            for folder in ("offsets", "commits")
+        )
+        return began == done
+
     def watermark_before(self, batch_id: int) -> int | None:
         """Give the stream's watermark when a batch began, ms since the epoch; None without one.
 

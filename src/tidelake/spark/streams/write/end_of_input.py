@@ -3,7 +3,8 @@
 A query with the trigger ``availableNow`` or ``once`` ends by itself. With
 ``partition.end-input-to-done`` the partitions that it wrote are marked then, before
 ``awaitTermination`` returns, or within a second. A query that failed, or that was stopped by the
-object that started it, is not at its end.
+object that started it, is not at its end. Nor is one that was stopped elsewhere amid a batch;
+between two batches Spark shows no difference.
 
 The partitions are kept in the checkpoint, in ``tidelake-partitions.json``, until they are marked: a
 run that goes on after a crash marks those of the run before, too. A batch that comes again finds
@@ -48,6 +49,7 @@ class EndOfInput:
         self, handle: TableHandle, checkpoint: Checkpoint, trigger: Mapping[str, object]
     ) -> None:
         self._handle = handle
+        self._checkpoint = checkpoint
         self._folder = checkpoint.folder
         self._is_wanted = marks_at_end_of_stream(handle) and any(map(trigger.get, BOUNDED))
         self._lock = threading.Lock()
@@ -62,10 +64,13 @@ class EndOfInput:
             return
         try:
             snapshot = self._handle.snapshots.load(made.snapshot_id)
-        except NotFoundError:  # of a batch that comes again, long after
+            partitions = partitions_with_new_files(self._handle, snapshot)
+        except (
+            NotFoundError
+        ):  # it expired, perhaps just now: of a batch that comes again, long after
             return
         known = self._known()
-        written = known.union(partitions_with_new_files(self._handle, snapshot))
+        written = known.union(partitions)
         if written != known:
             self._keep(written)
 
@@ -92,7 +97,7 @@ class EndOfInput:
             if self._is_over:
                 return
             self._is_over = True
-            if mark_written(self._handle, self._known()):
+            if self._checkpoint.is_between_batches and mark_written(self._handle, self._known()):
                 self._keep(frozenset())
 
     def _known(self) -> frozenset[bytes]:

@@ -20,7 +20,7 @@ import threading
 
 from pyspark.sql import SparkSession
 
-from tidelake.engine.streams import MadeCommit, StreamLease, mark_idle_quietly
+from tidelake.engine.streams import IdleMarks, MadeCommit, StreamLease
 from tidelake.engine.tables import TableHandle
 from tidelake.engine.write import last_commit
 from tidelake.errors import ConflictError, StorageError, TidelakeError
@@ -33,6 +33,9 @@ from tidelake.spark.streams.write.stream_compactor import StreamCompactor
 LOOK_S = 1.0
 LOOKS_PER_RENEWAL = 15
 """Number of looks between two renewals of the lease, well within the lease's time."""
+MARKS_S = 10.0
+"""The time of a look for marks. The last report may take another 20 s: with the time until the next
+renewal that is less than the lease's."""
 OPEN_TRIES_MAX = 6
 OPEN_WAIT_MS = 500
 """A run that was just stopped in another process releases its lease within a second."""
@@ -89,7 +92,8 @@ class SinkRun:
         self._kept_since_ms = self._now_ms
         with _LOCK:
             _RUNS[query_id] = self
-        mark_idle_quietly(handle)  # before the first batch: what is pending counts from here on
+        self._marks = IdleMarks(handle, within_s=MARKS_S)
+        self._marks.look()  # before the first batch: what is pending counts from here on
         self._compactor_spark = spark or batch_spark
         self.compactor = StreamCompactor.join(self._compactor_spark, handle)
         self._thread = threading.Thread(
@@ -166,7 +170,7 @@ class SinkRun:
             if looks % LOOKS_PER_RENEWAL == 0:
                 self._renew()
                 self._replace_dead_compactor()
-                mark_idle_quietly(self._handle)
+                self._marks.look()
         if self._end is not None:
             self._end.look()
         self.end()

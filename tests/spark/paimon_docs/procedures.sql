@@ -1,11 +1,11 @@
 --! page: Procedures
 --! setup:
 CREATE TABLE T (a INT NOT NULL, b INT, p INT NOT NULL, day STRING NOT NULL) PARTITIONED BY (p, day) TBLPROPERTIES ('primary-key' = 'a,p,day', 'bucket' = '1'); INSERT INTO T VALUES (1, 1, 1, '2024-07-01'); INSERT INTO T VALUES (2, 2, 1, '2024-07-02'); INSERT INTO T VALUES (3, 2, 0, '2024-07-02');
---! refused: only append tables without buckets
+--! refused: files of a primary-key table are sorted by its key
 CALL sys.compact(table => 'T', partitions => 'p=0;p=1', order_strategy => 'zorder', order_by => 'a,b');
---! refused: only append tables without buckets
+--! refused: files of a primary-key table are sorted by its key
 CALL sys.compact(table => 'T', where => 'p>0 and p<3', order_strategy => 'zorder', order_by => 'a,b');
---! refused: only append tables without buckets
+--! refused: files of a primary-key table are sorted by its key
 CALL sys.compact(table => 'T', where => 'p>0 and p<3', order_strategy => 'zorder', order_by => 'a,b', options => 'target-file-size=128m');
 CALL sys.compact(table => 'T', partition_idle_time => '60s');
 CALL sys.compact(table => 'T', compact_strategy => 'minor');

@@ -370,7 +370,9 @@ def test_compact_sorts_an_append_table_by_partitions_and_where(catalog, days):
 
 
 def test_a_primary_key_table_is_not_sorted(catalog, table):
-    with pytest.raises(UnsupportedError, match="only append tables without buckets"):
+    with pytest.raises(
+        UnsupportedError, match="files of a primary-key table are sorted by its key"
+    ):
         done(catalog, "compact", table="db.t", order_strategy="order", order_by="k")
 
 

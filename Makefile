@@ -57,7 +57,7 @@ MINUTES := out/minutes.json
 DUCKDB := .venv-duckdb
 DUCKDB_STAMP := $(DUCKDB)/.installed
 SPARK_CLASSES := $(VENV)/spark-classes.jsa
-.PHONY: quick test doctest golden spark interop record-java stores interop-fuzz
+.PHONY: quick test doctest golden spark interop record-java sparks stores interop-fuzz
 quick: setup ## in two minutes: arch, ruff and the unit tests of what differs from main
 	$(BIN)/python scripts/quick.py
 
@@ -95,6 +95,9 @@ $(DUCKDB_STAMP): $(STAMP)
 # the JVMs of the tests map it: each takes 4 s of CPU less to its first statements
 $(SPARK_CLASSES): $(STAMP)
 	PYTHONPATH=src:tests $(BIN)/python tests/spark_classes.py
+
+sparks: setup ## what every Spark must do, on 4.0, 4.1 and 4.2, each in an environment of its own in .sparks
+	PYTHONPATH=src:tests $(BIN)/python scripts/sparks.py
 
 stores: setup ## the tests on real stores: MinIO (built by Go), Azurite (by npm) and HDFS (jars) are fetched into .stores the first time
 	PYTHONPATH=tests $(BIN)/python -m servers.real_stores

@@ -7,6 +7,7 @@ have one face: they are made, records are sent to them, and a stream of records 
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ MESSAGES_AT_ONCE = 100_000
 PARTITIONS, PREFIX = 2, "flights-"
 BATCH_BYTES_MAX = 2_000_000
 """Of messages that a producer sends together."""
-_BROKER = Path(__file__).parents[2] / "tests" / "kafka_broker.py"
+_TESTS = Path(__file__).parents[2] / "tests"
 
 
 class Topics(Protocol):
@@ -160,13 +161,7 @@ def _table(name: str) -> str:
 
 
 def _kafka_broker() -> ModuleType:
-    """The broker of the tests: one program starts it for both."""
-    if (known := sys.modules.get("kafka_broker")) is not None:
-        return known
-    spec = importlib.util.spec_from_file_location("kafka_broker", _BROKER)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["kafka_broker"] = module  # its dataclass looks for it there
-    spec.loader.exec_module(module)
-    return module
+    """The broker of the tests, with the modules beside it: one program starts it for both."""
+    if str(_TESTS) not in sys.path:
+        sys.path.append(str(_TESTS))
+    return importlib.import_module("kafka_broker")

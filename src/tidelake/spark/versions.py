@@ -53,11 +53,15 @@ TIMES = Capability("columns of TIME", "4.1")
 SHUFFLES_BY_NUMBER = Capability(
     "shuffles by the number of a task", "4.1", "the same, by numbers whose hash leads to the task"
 )
+ARROW_UDFS = Capability(
+    "lookup joins of batches, and bucket keys of types whose hash Spark cannot compute", "4.1"
+)
 CHANGELOGS = Capability("`SELECT ... FROM t CHANGES` by plain `spark.sql`", "4.3", "`tl.changes`")
 CAPABILITIES = (
     FILTERS,
     SHUFFLES_BY_NUMBER,
     TIMES,
+    ARROW_UDFS,
     FORMAT_REACHES_ATTACHED,
     FORMAT_STREAMS_WRITTEN,
     FORMAT_STREAMS_READ,

@@ -38,6 +38,7 @@ from tidelake.spark.expression.expression import (
     sub_millis_nanos,
     utf8_bytes,
 )
+from tidelake.spark.versions import ARROW_UDFS, check_has
 from tidelake.types import DataField, DataType, TypeRoot
 from tidelake.types.arrow import to_arrow_type
 
@@ -218,5 +219,6 @@ def _key_udf(
         cast = [c.cast(t) for c, t in zip(columns, arrow_types, strict=True)]
         return pa.array(number_of(cast, types), pa.int32())
 
+    check_has(ARROW_UDFS, "Write the table with tidelake.open(...) and no Spark.")
     udf = F.arrow_udf(numbers, "int")
     return udf(*(column for _, column in keys))

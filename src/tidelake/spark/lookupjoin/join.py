@@ -24,6 +24,7 @@ from tidelake.spark.lookupjoin.pin import pinned_at_each_batch, pinned_now
 from tidelake.spark.lookupjoin.request import LookupRequest, Retry, Via, key_fields
 from tidelake.spark.lookupjoin.service_source import CALLS_MAX, ServiceLookup, is_served
 from tidelake.spark.lookupjoin.task import LocalLookup, LookupSource, LookupTask, lookup_lists
+from tidelake.spark.versions import ARROW_UDFS, check_has
 from tidelake.spark.write.write_task import for_task
 from tidelake.types import DataField
 
@@ -103,7 +104,10 @@ def lookup_function(table: Table, columns: tuple[DataField, ...], means: LookupM
     ------
     NotFoundError
         The service is asked for, and none has registered for the table.
+    UnsupportedError
+        This Spark is too old for lookups.
     """
+    check_has(ARROW_UDFS, "Join with the table itself: tl.table(name).")
     source = _source(table, tuple(f.name for f in columns), means)
     task = LookupTask(source, key_fields(table), columns, means.retry)
     calls_max = CALLS_MAX if isinstance(source, ServiceLookup) else 1

@@ -160,6 +160,39 @@ def test_a_wrong_token_is_refused(peer):
     assert not isinstance(refused.value, OutcomeUnknownError)
 
 
+def test_branches_that_either_makes_are_written_and_published_by_both(peer, catalog):
+    table = catalog.create_table(
+        "a.branched",
+        pa.schema([pa.field("k", pa.int64(), nullable=False), pa.field("v", pa.string())]),
+        primary_keys=["k"],
+        options={"bucket": "1"},
+    )
+    table.write([{"k": 1, "v": "main"}])
+    table.branches.create("ours", snapshot_id=1)
+    ours = catalog.table("a.branched$branch_ours")
+    ours.write([{"k": 2, "v": "t"}])
+    peer.do("write", "a.branched$branch_ours", rows=[[3, "j"]])
+    expected = [[1, "main"], [2, "t"], [3, "j"]]
+    assert sorted(peer.do("read", "a.branched$branch_ours")) == rows_of(ours) == expected
+    assert peer.do("read", "a.branched") == rows_of(table) == [[1, "main"]]
+    table.branches.fast_forward("ours")
+    assert sorted(peer.do("read", "a.branched")) == rows_of(catalog.table("a.branched")) == expected
+    table.branches.delete("ours")
+    assert peer.do("branches", "a.branched") == []
+    # and the other way
+    peer.do("tag", "a.branched", tag="start")
+    peer.do("branch", "a.branched", branch="theirs", tag="start")
+    theirs = catalog.table("a.branched").branch("theirs")
+    theirs.write([{"k": 2, "v": "t2"}])
+    peer.do("write", "a.branched$branch_theirs", rows=[[4, "j"]])
+    peer.do("forward", "a.branched", branch="theirs")
+    peer.do("unbranch", "a.branched", branch="theirs")
+    expected = [[1, "main"], [2, "t2"], [3, "j"], [4, "j"]]
+    assert sorted(peer.do("read", "a.branched")) == rows_of(catalog.table("a.branched")) == expected
+    with pytest.raises(NotFoundError, match="has no branch 'theirs'"):
+        catalog.table("a.branched$branch_theirs")
+
+
 def test_keys_that_javas_server_gives_are_read_and_renewed(peer, catalog):
     peer.do("create", "a.vended", **KEYED)
     keys = VendedCredentials(catalog.metastore.client, "a", "vended", env=catalog.env)

@@ -83,6 +83,8 @@ class Entry:
     newest: Snapshot | None = None
     shown: str = ""
     """The path that is told to clients, if it is another one."""
+    branch: str = "main"
+    branches: dict[str, Entry] = field(default_factory=dict)
     partitions: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -219,8 +221,11 @@ class RestCatalogServer:
 
     def log(self, table: str) -> SnapshotLog:
         """The snapshot files of a table."""
-        database, _, name = table.partition(".")
-        return SnapshotLog(self._files.fileio, TablePaths(self.tables[database, name].location))
+        return self._log(self.tables[tuple(table.split("."))])
+
+    def _log(self, entry: Entry) -> SnapshotLog:
+        paths = TablePaths(entry.location).of_branch(entry.branch)
+        return SnapshotLog(self._files.fileio, paths)
 
     # what follows runs in the server's threads
 
@@ -359,9 +364,13 @@ class RestCatalogServer:
             case (_, "tables", name, *more):
                 if f"{database}.{name}" in self.forbidden:
                     raise _RequestError(403, "TABLE", name, "no permission")
-                if (database, name) not in self.tables:
+                table, _, branch = name.partition("$branch_")
+                entry = self.tables.get((database, table))
+                if entry is not None and branch:
+                    entry = entry.branches.get(branch)
+                if entry is None:
                     raise _RequestError(404, "TABLE", name)
-                return self._of_table(method, database, name, more, given)
+                return self._of_table(method, database, name, entry, more, given)
         raise _RequestError(404, None, message="no such path")
 
     def _of_view(self, method: str, key: tuple[str, str], given: Any) -> Any:
@@ -380,8 +389,9 @@ class RestCatalogServer:
             return None
         return {"id": "1", "name": key[1], "schema": self.views[key], "owner": "me"}
 
-    def _of_table(self, method: str, database: str, name: str, more: list[str], given: Any) -> Any:
-        entry = self.tables[database, name]
+    def _of_table(
+        self, method: str, database: str, name: str, entry: Entry, more: list[str], given: Any
+    ) -> Any:
         match (method, *more):
             case ("GET",):
                 return self._shown(name, entry)
@@ -390,18 +400,18 @@ class RestCatalogServer:
             case ("DELETE",):
                 return self._drop(database, name)
             case ("POST", "commit"):
-                return self._commit(database, name, given)
+                return self._commit(name, entry, given)
             case ("GET", "snapshot"):
                 if entry.newest is None:
                     raise _RequestError(404, "SNAPSHOT", database, "No Snapshot")
                 return {"snapshot": {"snapshot": entry.newest.to_document(), "recordCount": 0}}
             case ("GET", "snapshots", version):
-                found = self.log(f"{database}.{name}").find(int(version))
+                found = self._log(entry).find(int(version))
                 if found is None:
                     raise _RequestError(404, "SNAPSHOT", database, "No Snapshot")
                 return {"snapshot": found.to_document()}
             case ("POST", "rollback"):
-                return self._roll_back(database, name, given)
+                return self._roll_back(entry, given)
             case ("GET", "token"):
                 number, now_ms = next(self._keys), self._files.env.clock.now_ms()
                 keys = self.keys(number)
@@ -414,8 +424,39 @@ class RestCatalogServer:
                 for spec in given["specs"]:
                     known[json.dumps(spec, sort_keys=True)]["done"] = True
                 return None
-            case ("GET", "branches"):
-                return {"branches": []}
+            case (_, "branches", *which):
+                root = self.tables[database, name.partition("$")[0]]
+                return self._of_branches(method, root, entry, which, given)
+        raise _RequestError(404, None, message="no such path")
+
+    def _of_branches(
+        self, method: str, root: Entry, entry: Entry, which: list[str], given: Any
+    ) -> Any:
+        table = self._files_table(entry)
+        match (method, *which):
+            case ("GET",):
+                return {"branches": sorted(root.branches) or None}
+            case ("POST",):
+                name, tag = given["branch"], given["fromTag"]
+                if name in root.branches:
+                    raise _RequestError(409, "BRANCH", name)
+                if tag is not None and tag not in [t.name for t in table.tags]:
+                    raise _RequestError(404, "TAG", tag)
+                table.branches.create(name, tag=tag)
+                made = Entry(root.id, root.location, branch=name, shown=root.shown)
+                made.newest = self._log(made).latest()
+                root.branches[name] = made
+                return None
+            case (_, name, *_) if name not in root.branches:
+                raise _RequestError(404, "BRANCH", name)
+            case ("DELETE", name):
+                del root.branches[name]
+                self._files.fileio.delete_dir(table.paths.of_branch(name).log_dir)
+                return None
+            case ("POST", name, "forward"):
+                table.branches.fast_forward(name)
+                entry.newest = root.branches[name].newest
+                return None
         raise _RequestError(404, None, message="no such path")
 
     def _partitions(self, entry: Entry) -> dict[str, dict[str, Any]]:
@@ -425,7 +466,8 @@ class RestCatalogServer:
         return entry.partitions
 
     def _files_table(self, entry: Entry) -> Any:
-        return self._files.table(".".join(Path(entry.location).parts[-2:]).replace(".db.", "."))
+        name = ".".join(Path(entry.location).parts[-2:]).replace(".db.", ".")
+        return self._files.table(name).branch(entry.branch)
 
     def _shown(self, name: str, entry: Entry) -> Any:
         schema = self._files_table(entry).table_schema
@@ -513,15 +555,14 @@ class RestCatalogServer:
             raise _RequestError(409, "TABLE", target[1])
         self.tables[target] = self.tables.pop(source)
 
-    def _commit(self, database: str, name: str, given: Any) -> Any:
-        entry = self.tables[database, name]
+    def _commit(self, name: str, entry: Entry, given: Any) -> Any:
         if given["tableId"] != entry.id:
             raise _RequestError(404, "TABLE", name)
         snapshot = Snapshot.from_document(given["snapshot"], path="a request")
         base = None if entry.newest is None else entry.newest.uuid
         if self.checks_base and given["baseSnapshotUuid"] != base:
             return {"success": False}
-        log = self.log(f"{database}.{name}")
+        log = self._log(entry)
         if not log.put(snapshot):
             return {"success": False}
         log.write_hints(snapshot.id)
@@ -536,9 +577,8 @@ class RestCatalogServer:
                 del entry.partitions[key]
         return {"success": True}
 
-    def _roll_back(self, database: str, name: str, given: Any) -> None:
-        entry, log = self.tables[database, name], self.log(f"{database}.{name}")
-        target = log.find(given["instant"]["snapshotId"])
+    def _roll_back(self, entry: Entry, given: Any) -> None:
+        target = self._log(entry).find(given["instant"]["snapshotId"])
         if target is None:
             raise _RequestError(404, "SNAPSHOT", str(given["instant"]["snapshotId"]))
         self._files_table(entry).rollback_to(snapshot_id=target.id)

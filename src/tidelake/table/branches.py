@@ -115,6 +115,8 @@ class Branches:
             There is a branch of the new name.
         InvalidInputError
             It is main, or the table's ``scan.fallback-branch``.
+        UnsupportedError
+            The server of a REST catalog keeps the branches: its API has no such call.
         """
         rename_branch(self._handle, name, new_name)
 
@@ -160,7 +162,8 @@ class Branches:
         InvalidInputError
             It has no snapshot.
         UnsupportedError
-            Its first snapshots have expired, and no tag of it tells where it began.
+            Its first snapshots have expired, and no tag of it tells where it began; or it is a dry
+            run, and the server of a REST catalog decides.
         ConflictError
             Others commit to the table meanwhile, and have undone it: stop them and call it again.
         """

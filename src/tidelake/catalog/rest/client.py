@@ -343,12 +343,46 @@ class RestClient:
         found = json_object(self._get(path), what=f"GET {path}").get("branches") or []
         return sorted(decoded(found, list[str], what=f"GET {path}"))
 
+    def create_branch(self, database: str, name: str, branch: str, *, tag: str | None) -> None:
+        """Create a branch of a table, empty or at a tag.
+
+        Raises
+        ------
+        AlreadyExistsError, NotFoundError
+            It exists; there is no such table or tag.
+        """
+        path = f"{self._table(database, name)}/branches"
+        self._change("POST", path, {"branch": branch, "fromTag": tag})
+
+    def delete_branch(self, database: str, name: str, branch: str) -> None:
+        """Delete a branch of a table.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such table or branch.
+        """
+        self._change("DELETE", self._branch(database, name, branch))
+
+    def fast_forward(self, database: str, name: str, branch: str) -> None:
+        """Make a table what one of its branches is.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such table or branch.
+        """
+        self._change("POST", f"{self._branch(database, name, branch)}/forward", {})
+
     def close(self) -> None:
         """Close the connections."""
         self._transport.close()
 
     def _table(self, database: str, name: str) -> str:
         return self._path("databases", database, "tables", name)
+
+    def _branch(self, database: str, name: str, branch: str) -> str:
+        return f"{self._table(database, name)}/branches/{quote_plus(branch)}"
 
     def _path(self, *parts: str) -> str:
         prefix = self.options.get(PREFIX)

@@ -14,7 +14,7 @@ Source: Paimon's ``RESTCatalog`` (1.3.1).
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
@@ -24,19 +24,16 @@ from tidelake.catalog.metastore import CatalogEntry
 from tidelake.catalog.rest.client import RestClient
 from tidelake.catalog.rest.failures import AnswerLostError
 from tidelake.catalog.rest.models import ServerTable
-from tidelake.catalog.rest.schema_change_json import schema_changes_json
-from tidelake.catalog.rest.server_commit import ServerCommit
+from tidelake.catalog.rest.rest_table import RestTable, unknown
 from tidelake.catalog.rest.settings import DATA_TOKEN_ENABLED, shown_options
 from tidelake.catalog.rest.vended_credentials import VendedCredentials
 from tidelake.catalog.rest.views import RestViews
 from tidelake.catalog.warehouse import Warehouse, not_empty
-from tidelake.commit.snapshot_commit import SnapshotCommit
 from tidelake.errors import (
     AlreadyExistsError,
     CorruptError,
     InvalidInputError,
     NotFoundError,
-    OutcomeUnknownError,
     StorageError,
     UnsupportedError,
 )
@@ -48,7 +45,6 @@ from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import Env, RecentlyUsed
 from tidelake.types import TableSchema
 from tidelake.types.schema import field_to_json
-from tidelake.types.schema_change import SchemaChange
 
 StorageOpener = Callable[[str, CredentialSource | None], tuple[FileIO, str]]
 """Opens the storage of a table's path, perhaps with keys that the server gives; the storage, and
@@ -164,7 +160,7 @@ class RestMetastore:
             return False
         except AnswerLostError as error:
             if not self.has_database(name):
-                raise _unknown(f"database '{name}' was created", error) from error
+                raise unknown(f"database '{name}' was created", error) from error
         return True
 
     def drop_database(self, name: str, *, cascade: bool) -> bool:
@@ -182,7 +178,7 @@ class RestMetastore:
             return True  # another dropped it at the same time
         except AnswerLostError as error:
             if self.has_database(name):
-                raise _unknown(f"database '{name}' was dropped", error) from error
+                raise unknown(f"database '{name}' was dropped", error) from error
         return True
 
     def _refuse_holding(self, table: Identifier) -> None:
@@ -232,16 +228,14 @@ class RestMetastore:
                 " the server."
             )
             raise CorruptError(message, kind="schema_missing", table=str(name)) from error
-        paths = TablePaths.of(location, schema)
-        commit = ServerCommit(
+        served = RestTable(
             self._client,
             name.database,
             name.table,
             table_id=found.id,
-            paths=paths,
+            paths=TablePaths.of(location, schema),
             env=self._env,
         )
-        served = RestTable(self._client, name.database, name.table, snapshot_commit=commit)
         return CatalogEntry(location, schema, fileio, served=served)
 
     def why_missing(self, name: Identifier) -> NotFoundError | None:  # noqa: ARG002 - the port's
@@ -264,7 +258,7 @@ class RestMetastore:
         except AnswerLostError as error:
             found = self.load_table(name)
             if found is None or not _is_made_of(found.schema, schema):
-                raise _unknown(f"table '{name}' was created", error) from error
+                raise unknown(f"table '{name}' was created", error) from error
         self._refuse_nested(name)
         return True
 
@@ -292,7 +286,7 @@ class RestMetastore:
         except AnswerLostError as error:
             after = self._find(target)
             if after is None or after.id is None or after.id != before.id:
-                raise _unknown(f"table '{source}' was renamed to '{target}'", error) from error
+                raise unknown(f"table '{source}' was renamed to '{target}'", error) from error
 
     def drop_table(self, name: Identifier) -> bool:
         """Drop a table; False if there is none."""
@@ -304,7 +298,7 @@ class RestMetastore:
             return True  # another dropped it at the same time
         except AnswerLostError as error:
             if self._find(name) is not None:
-                raise _unknown(f"table '{name}' was dropped", error) from error
+                raise unknown(f"table '{name}' was dropped", error) from error
         return True
 
     def dropped_left(self, *, delete: bool) -> int:  # noqa: ARG002 - the server deletes its own
@@ -378,51 +372,3 @@ def _is_made_of(found: TableSchema, asked: TableSchema) -> bool:
         and found.partition_keys == asked.partition_keys
         and dict(found.options) | dict(asked.options) == dict(found.options)
     )
-
-
-def _unknown(what: str, error: AnswerLostError) -> OutcomeUnknownError:
-    message = (
-        f"It is unknown whether {what}: the catalog's server gave no answer ({error}) Look at it"
-        " before you try again."
-    )
-    return OutcomeUnknownError(message)
-
-
-class RestTable:
-    """What the server does with one table; see :class:`tidelake.table.handle.managed_table`.
-
-    A copy in another process does the same where its client has the token, and says so elsewhere.
-    """
-
-    def __init__(
-        self, client: RestClient, database: str, name: str, *, snapshot_commit: ServerCommit
-    ) -> None:
-        self._client = client
-        self._database = database
-        self._name = name
-        self._commit = snapshot_commit
-
-    @property
-    def snapshot_commit(self) -> SnapshotCommit:
-        """Makes snapshots visible."""
-        return self._commit
-
-    def alter(self, changes: Sequence[SchemaChange]) -> None:
-        """Change the schema."""
-        self._client.alter_table(self._database, self._name, schema_changes_json(changes))
-
-    def mark_done(self, partitions: Sequence[Mapping[str, str]]) -> None:
-        """Mark partitions as done."""
-        try:
-            self._client.mark_partitions(self._database, self._name, partitions)
-        except UnsupportedError as error:
-            message = (
-                f"The catalog's server keeps no partitions of table '{self._database}.{self._name}'"
-                " which it could mark as done. Set 'metastore.partitioned-table' = 'true', or"
-                " 'partition.mark-done-action' to 'success-file' or 'http-report'."
-            )
-            raise UnsupportedError(message, kind=error.kind) from error
-
-    def roll_back(self, snapshot_id: int) -> None:
-        """Make an older snapshot the newest."""
-        self._client.roll_back(self._database, self._name, snapshot_id)

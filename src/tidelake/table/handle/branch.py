@@ -12,7 +12,6 @@ from dataclasses import replace
 from tidelake.errors import (
     InvalidInputError,
     NotFoundError,
-    UnsupportedError,
     near_names,
     shortened,
 )
@@ -43,14 +42,11 @@ def on_branch(handle: TableHandle, branch: str) -> TableHandle:
         There is no such branch; the message offers near names.
     InvalidInputError
         It is no name of a branch.
-    UnsupportedError
-        A catalog's server decides the table's snapshots.
     """
     if branch == handle.paths.branch:
         return handle
     if branch != MAIN_BRANCH:
         validate_name(branch, "branch")
-        check_has_branches(handle)
     return _opened(handle, branch)
 
 
@@ -66,6 +62,12 @@ def renewed(handle: TableHandle) -> TableHandle:
 
 
 def _opened(handle: TableHandle, branch: str) -> TableHandle:
+    served = handle.served
+    if served is not None and branch != handle.paths.branch:
+        try:
+            served = served.on_branch(branch)
+        except NotFoundError as error:
+            raise no_branch(handle, branch) from error
     schema = SchemaLog(handle.fileio, handle.paths.of_branch(branch)).latest()
     if schema is None:
         raise no_branch(handle, branch)
@@ -77,6 +79,7 @@ def _opened(handle: TableHandle, branch: str) -> TableHandle:
         paths=TablePaths.of(handle.paths.location, schema, branch=branch),
         schema=schema,
         options=Options.parse(schema.options, table=identifier),
+        served=served,
     )
 
 
@@ -99,6 +102,8 @@ def table_at_directory(path: str) -> tuple[str, str]:
 
 def branch_names(handle: TableHandle) -> list[str]:
     """Names of the branches beside main, sorted; also of one whose creation was interrupted."""
+    if handle.served is not None:
+        return handle.served.branches()
     return sorted(
         status.name.removeprefix(BRANCH_PREFIX)
         for status in handle.fileio.list_dir(handle.paths.branch_dir)
@@ -155,22 +160,6 @@ def check_other_branch(handle: TableHandle, options: Options) -> None:
     named = other_branch_name(options, table=handle.identifier)
     if named is not None and named[0] != handle.paths.branch:
         on_branch(handle, named[0])
-
-
-def check_has_branches(handle: TableHandle) -> None:
-    """Refuse a table whose snapshots a catalog's server decides.
-
-    Raises
-    ------
-    UnsupportedError
-        It is one.
-    """
-    if handle.served is not None:
-        message = (
-            f"The server of the catalog decides the snapshots of table '{handle.identifier}', and"
-            " its branches are not covered by this version: use Java Paimon for them."
-        )
-        raise UnsupportedError(message, kind="branches", table=handle.identifier)
 
 
 def with_branch_named(identifier: str) -> tuple[str, str]:

@@ -52,3 +52,37 @@ class ManagedTable(Protocol):
             The table may have been rolled back.
         """
         ...
+
+    def on_branch(self, branch: str) -> ManagedTable:
+        """The same of a branch of the table; ``"main"`` is the table itself.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such branch.
+        """
+        ...
+
+    def branches(self) -> list[str]:
+        """Names of the table's branches, sorted."""
+        ...
+
+    def create_branch(self, name: str, *, tag: str | None) -> None:
+        """Create a branch, empty or at a tag.
+
+        Raises
+        ------
+        AlreadyExistsError, NotFoundError, InvalidInputError, StorageRefusedError, UnsupportedError
+            The server refused; nothing was created.
+        StorageError
+            It may be there.
+        """
+        ...
+
+    def delete_branch(self, name: str) -> None:
+        """Delete a branch; errors as of :meth:`create_branch`."""
+        ...
+
+    def fast_forward(self, name: str) -> None:
+        """Make this branch, or the table, what another branch is; errors as of the others."""
+        ...

@@ -11,7 +11,9 @@ A branch is a directory of metadata. It begins empty, or at a snapshot of anothe
 3. Last come the schemas up to the snapshot's, the lowest first. It decides between two creators,
    and with it readers see the branch.
 
-A creation that dies leaves a directory, which is refused as a taken name until it is deleted.
+Where a catalog's server decides the snapshots, it creates and deletes branches; the tag is made and
+deleted here. A creation that dies leaves a directory, which is refused as a taken name until it is
+deleted.
 Deleting a branch removes its metadata: first its schemas, so that nobody opens it, its tags last,
 for they tell which tag was made for it. So a deletion that dies is ended by another one. The data
 files that only it had become orphans, as in Paimon. Source: Paimon's ``FileSystemBranchManager``
@@ -24,7 +26,13 @@ import itertools
 from contextlib import suppress
 
 from tidelake.commit.tags import BranchStarts, delete_tag_and_files
-from tidelake.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from tidelake.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    NotFoundError,
+    StorageRefusedError,
+    UnsupportedError,
+)
 from tidelake.fileio import put_new
 from tidelake.fileio.name import validate_name
 from tidelake.metadata.log.schema_log import SchemaLog
@@ -34,15 +42,17 @@ from tidelake.metadata.paths import MAIN_BRANCH, TablePaths
 from tidelake.options import declared
 from tidelake.table.handle.branch import (
     branch_names,
-    check_has_branches,
     no_branch,
     on_branch,
     table_name,
 )
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.managed_table import ManagedTable
 
 PIN_PREFIX = "tidelake-branch-"
 """Prefix of the tag that a branch from a snapshot gets (on disk: never rename)."""
+REFUSALS = (NotFoundError, InvalidInputError, UnsupportedError, StorageRefusedError)
+"""What a catalog's server refuses with; nothing was created then."""
 
 
 def create_branch(
@@ -69,11 +79,11 @@ def create_branch(
     NotFoundError
         There is no such tag; or the snapshot expired meanwhile, and nothing was created.
     """
-    check_has_branches(handle)
     validate_name(name, "branch")
     target = handle.paths.of_branch(name)
     if name in branch_names(handle):
-        is_whole = SchemaLog(handle.fileio, target).latest_id() is not None
+        is_served = handle.served is not None
+        is_whole = is_served or SchemaLog(handle.fileio, target).latest_id() is not None
         if ignore_if_exists and is_whole:
             return
         raise _taken(handle, name, is_whole=is_whole)
@@ -82,6 +92,9 @@ def create_branch(
     if tag is not None:
         handle.time_travel.by_tag(tag)  # refuses an unknown tag with near names
         snapshot = handle.tags.load(tag).snapshot
+    if handle.served is not None:
+        _create_by_server(handle, handle.served, name, tag=tag, snapshot=snapshot)
+        return
     if snapshot is None:
         _copy_schemas(handle, target, name, newest_id=newest)
         return
@@ -93,6 +106,28 @@ def create_branch(
         _copy_schemas(handle, target, name, newest_id=snapshot.schema_id)
     except NotFoundError:  # it was given up
         if is_new:
+            with suppress(NotFoundError):
+                handle.tags.delete(tag)
+        raise
+
+
+def _create_by_server(
+    handle: TableHandle,
+    served: ManagedTable,
+    name: str,
+    *,
+    tag: str | None,
+    snapshot: Snapshot | None,
+) -> None:
+    is_new = False
+    if tag is None and snapshot is not None:
+        tag, is_new = _lasting_tag(handle, snapshot, name)
+    try:
+        served.create_branch(name, tag=tag)
+    except AlreadyExistsError as error:
+        raise _taken(handle, name, is_whole=True) from error
+    except REFUSALS:
+        if is_new and tag is not None:
             with suppress(NotFoundError):
                 handle.tags.delete(tag)
         raise
@@ -180,9 +215,18 @@ def rename_branch(handle: TableHandle, name: str, new_name: str) -> None:
         There is a branch of the new name.
     InvalidInputError
         It is main, or the table reads what it lacks from the branch.
+    UnsupportedError
+        A catalog's server keeps the branches.
     """
     _check_may_go(handle, name, "renamed")
     validate_name(new_name, "branch")
+    if handle.served is not None:
+        message = (
+            f"Branch '{name}' of table '{table_name(handle)}' cannot be renamed: Paimon's REST API"
+            f" has no call for it. Make a tag of its newest snapshot, create branch '{new_name}'"
+            " from that, and delete the old one."
+        )
+        raise UnsupportedError(message, kind="rename_branch", table=table_name(handle))
     paths = handle.paths
     if new_name in branch_names(handle):
         raise _taken(handle, new_name, is_whole=True)
@@ -206,17 +250,24 @@ def delete_branch(handle: TableHandle, name: str) -> None:
     """
     _check_may_go(handle, name, "deleted")
     fileio, paths = handle.fileio, handle.paths.of_branch(name)
-    for directory in (paths.schema_dir, paths.snapshot_dir, paths.changelog_dir):
-        fileio.delete_dir(directory)
     main = on_branch(handle, MAIN_BRANCH)
+    if handle.served is None:
+        for directory in (paths.schema_dir, paths.snapshot_dir, paths.changelog_dir):
+            fileio.delete_dir(directory)
     pins = {tag for tag in TagLog(fileio, paths).names() if tag.startswith(PIN_PREFIX)}
     pins.add(f"{PIN_PREFIX}{name}")  # a creation that died may not have copied it
+    if handle.served is not None:
+        try:
+            handle.served.delete_branch(name)  # with all its files; one that dies here leaves a tag
+        except NotFoundError as error:
+            raise no_branch(handle, name) from error
     starts = BranchStarts(fileio, main.paths, main.manifests, without=name)
     for pin in sorted(pins & set(main.tags.names())):
         if not starts.needing(pin):
             with suppress(NotFoundError):  # another one deletes the branch too
                 delete_tag_and_files(main.commit_context(), pin, without_branch=name)
-    fileio.delete_dir(paths.log_dir)
+    if handle.served is None:
+        fileio.delete_dir(paths.log_dir)
 
 
 def check_tag_may_go(handle: TableHandle, tag: str) -> None:
@@ -241,7 +292,6 @@ def check_tag_may_go(handle: TableHandle, tag: str) -> None:
 
 
 def _check_may_go(handle: TableHandle, name: str, done: str) -> None:
-    check_has_branches(handle)
     table = table_name(handle)
     if name == MAIN_BRANCH:
         message = f"The main branch of table '{table}' is the table itself and cannot be {done}."

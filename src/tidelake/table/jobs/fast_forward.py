@@ -45,8 +45,9 @@ from tidelake.metadata.log.schema_log import dropped
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.log.tag import Tag
 from tidelake.metadata.paths import MAIN_BRANCH, numbered
-from tidelake.table.handle.branch import check_has_branches, on_branch, table_name
+from tidelake.table.handle.branch import on_branch, table_name
 from tidelake.table.handle.handle import TableHandle
+from tidelake.table.handle.managed_table import ManagedTable
 from tidelake.table.jobs.branching import PIN_PREFIX
 from tidelake.table.jobs.rollback import ROUNDS_MAX, later_ids, remove_changelogs
 from tidelake.types import TableSchema
@@ -127,7 +128,6 @@ def fast_forward(handle: TableHandle, name: str, *, dry_run: bool = False) -> Fa
     ConflictError
         Others commit to main faster than it is made what the branch is, or have undone it.
     """
-    check_has_branches(handle)
     if name in {handle.paths.branch, MAIN_BRANCH}:
         message = (
             f"Branch '{name}' of table '{table_name(handle)}' is fast-forwarded to another one:"
@@ -135,16 +135,59 @@ def fast_forward(handle: TableHandle, name: str, *, dry_run: bool = False) -> Fa
         )
         raise InvalidInputError(message, kind="fast_forward", branch=name)
     branch = on_branch(handle, validate_name(name, "branch"))
+    ids = branch.snapshots.ids()
+    if not ids:
+        message = (
+            f"Branch '{name}' of table '{table_name(handle)}' has no snapshot: write to it first."
+        )
+        raise InvalidInputError(message, kind="fast_forward", branch=name)
+    if handle.served is not None:
+        return _forwarded_by_server(handle, handle.served, name, dry_run=dry_run)
     if dry_run:
         handle.schemas.check_same(handle.schema, table=handle.identifier)
-        plan = _plan(handle, branch)
+        plan = _plan(handle, branch, ids)
         return FastForwarded(plan.newest_id, plan.gone_ids, plan.gone_tags)
     with handle.guard(), ExitStack() as held:
         places = _opened(handle, held)
         handle.schemas.check_same(handle.schema, table=handle.identifier)
-        plan = _plan(handle, branch)
+        plan = _plan(handle, branch, ids)
         root = handle.schemas.load(min(handle.schemas.ids()))
         return _Step(handle, plan, root, *places).run()
+
+
+def _forwarded_by_server(
+    handle: TableHandle, served: ManagedTable, name: str, *, dry_run: bool
+) -> FastForwarded:
+    """Let a catalog's server do it, and see what it replaced.
+
+    Raises
+    ------
+    UnsupportedError
+        It is a dry run: what goes is the server's business.
+    """
+    if dry_run:
+        message = (
+            f"Table '{table_name(handle)}' is fast-forwarded by the catalog's server, which decides"
+            " what goes: leave out the dry run."
+        )
+        raise UnsupportedError(message, kind="fast_forward_dry_run", table=table_name(handle))
+    before, tags = _states(handle)
+    served.fast_forward(name)
+    after, tags_after = _states(handle)
+    return FastForwarded(
+        max(after),
+        tuple(sorted(i for i, state in before.items() if after.get(i) != state)),
+        tuple(sorted(tag for tag, state in tags.items() if tags_after.get(tag) != state)),
+    )
+
+
+def _states(handle: TableHandle) -> tuple[dict[int, object], dict[str, object]]:
+    """What snapshots and tags there are, by something that tells one from another of its name."""
+    ids, names = _own_ids(handle), handle.tags.names()
+    return (
+        {i: handle.snapshots.load(i).state_key for i in ids},
+        {name: handle.tags.load(name).snapshot.state_key for name in names},
+    )
 
 
 def _opened(
@@ -162,14 +205,7 @@ def _opened(
         raise dropped(handle.identifier) from error
 
 
-def _plan(handle: TableHandle, branch: TableHandle) -> _Plan:
-    ids = branch.snapshots.ids()
-    if not ids:
-        message = (
-            f"Branch '{branch.paths.branch}' of table '{table_name(handle)}' has no snapshot: write"
-            " to it first."
-        )
-        raise InvalidInputError(message, kind="fast_forward", branch=branch.paths.branch)
+def _plan(handle: TableHandle, branch: TableHandle, ids: list[int]) -> _Plan:
     read = branch.fileio.read_bytes
     snapshots = {number: read(branch.paths.snapshot(number)) for number in ids}
     tags = {tag: read(branch.paths.tag(tag)) for tag in branch.tags.names()}

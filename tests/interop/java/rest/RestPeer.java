@@ -117,6 +117,20 @@ public final class RestPeer {
                 return null;
             case "snapshot":
                 return catalog.loadSnapshot(name).get().snapshot().id();
+            case "branches":
+                return catalog.listBranches(name);
+            case "tag":
+                catalog.getTable(name).createTag(request.get("tag").asText());
+                return null;
+            case "branch":
+                catalog.getTable(name).createBranch(request.get("branch").asText(), request.get("tag").asText());
+                return null;
+            case "forward":
+                catalog.getTable(name).fastForward(request.get("branch").asText());
+                return null;
+            case "unbranch":
+                catalog.getTable(name).deleteBranch(request.get("branch").asText());
+                return null;
             case "partitions":
                 List<Object> partitions = new ArrayList<>();
                 for (Partition partition : catalog.listPartitions(name)) {

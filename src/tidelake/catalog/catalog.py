@@ -558,6 +558,7 @@ class Catalog(AnswersForeignNames, CopyMethods, MaintainMethods, ViewMethods):
                 manifests=self._manifests,
                 guard=found.guard,
                 served=found.served,
+                listing=found.listing,
                 masks=self._masks,
                 orders=self._orders,
                 holds=self._holds,

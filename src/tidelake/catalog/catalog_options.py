@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from tidelake.catalog.metastore import Metastore
-from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
+from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.fileio import FileIO
 from tidelake.options import Option, option_texts, parse_value
 from tidelake.telemetry import Env
@@ -126,14 +126,9 @@ class CatalogType:
 
 
 def chosen_type(
-    given: Mapping[str, object], types: Iterable[CatalogType], *, planned: Iterable[str] = ()
+    given: Mapping[str, object], types: Iterable[CatalogType]
 ) -> tuple[CatalogType, str | None, CatalogOptions]:
     """Choose the kind of a catalog by its options.
-
-    Parameters
-    ----------
-    planned : iterable of str
-        Kinds of Paimon that this version does not have.
 
     Returns
     -------
@@ -142,7 +137,7 @@ def chosen_type(
 
     Raises
     ------
-    InvalidInputError, UnsupportedError
+    InvalidInputError
         There is no such kind, or it has no such option.
     """
     texts = option_texts(given)
@@ -158,9 +153,6 @@ def chosen_type(
         raise InvalidInputError(message, kind="catalog_option", option=METASTORE)
     else:
         name = type_name
-    if name in planned:
-        message = f"'metastore' = '{name}' is not supported yet: use {_listed(known)}."
-        raise UnsupportedError(message, kind="catalog_option", option=METASTORE)
     if name not in known:
         message = (
             f"There is no kind of catalog '{shortened(name)}'.{near_names(name, known)} Use"

@@ -5,7 +5,7 @@ in front of it checks names, definitions and arguments, and words the errors tha
 metastore decides races: of two creators of one table exactly one gets True.
 
 Kinds: ``catalog/filesystem.py`` (directories), ``catalog/jdbc`` (rows of a database),
-``catalog/rest`` (a server).
+``catalog/hive`` (entries of a Hive Metastore or of AWS Glue), ``catalog/rest`` (a server).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Protocol
 
 from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.view_definition import ViewStore
+from tidelake.commit.catalog_listing import CatalogListing
 from tidelake.errors import NotFoundError
 from tidelake.fileio import FileIO
 from tidelake.metadata.table_state import Guard
@@ -39,6 +40,8 @@ class CatalogEntry:
         Held while a file is put.
     served : ManagedTable, optional
         The server that decides its newest snapshot and schema, if there is one.
+    listing : CatalogListing, optional
+        What shows its columns and partitions to others, beside the files.
     """
 
     location: str
@@ -46,6 +49,7 @@ class CatalogEntry:
     fileio: FileIO
     guard: Guard = nullcontext
     served: ManagedTable | None = None
+    listing: CatalogListing | None = None
 
 
 class Metastore(Protocol):

@@ -10,6 +10,12 @@ from tidelake.catalog import rest
 from tidelake.catalog.catalog import Catalog
 from tidelake.catalog.catalog_options import CatalogRequest, CatalogType, chosen_type
 from tidelake.catalog.filesystem import FilesystemMetastore
+from tidelake.catalog.hive import (
+    GLUE_OPTIONS,
+    HIVE_OPTIONS,
+    glue_metastore,
+    hive_metastore,
+)
 from tidelake.catalog.jdbc import JDBC_OPTIONS, PROPERTY_PREFIX, JdbcMetastore, jdbc_metastore
 from tidelake.catalog.upkeep.maintenance_job import MaintenanceRound
 from tidelake.errors import InvalidInputError, shortened
@@ -87,7 +93,7 @@ def open_catalog(
         world = world.with_memory(_memory(memory))
     given, reached = split_options(catalog or {})
     defaults = {key: given.pop(key) for key in list(given) if str(key).startswith(TABLE_DEFAULT)}
-    chosen, named, settings = chosen_type(given, CATALOG_TYPES, planned=("hive",))
+    chosen, named, settings = chosen_type(given, CATALOG_TYPES)
     if warehouse is not None and named is not None and str(warehouse) != named:
         message = f"The warehouse is given twice, as '{warehouse}' and as '{named}': give one."
         raise InvalidInputError(message, kind="warehouse")
@@ -161,6 +167,8 @@ def _jdbc(request: CatalogRequest) -> JdbcMetastore:
 CATALOG_TYPES = (
     CatalogType("filesystem", (), (), _filesystem),
     CatalogType("jdbc", JDBC_OPTIONS, (PROPERTY_PREFIX,), _jdbc),
+    CatalogType("hive", HIVE_OPTIONS, (), hive_metastore),
+    CatalogType("glue", GLUE_OPTIONS, (), glue_metastore),
     CatalogType("rest", rest.OPTIONS, rest.PREFIXES, rest.rest_metastore),
 )
 """The kinds of catalogs."""

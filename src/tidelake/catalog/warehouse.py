@@ -163,19 +163,30 @@ class Warehouse:
         """Write a table's first schema; False if there is one already."""
         return SchemaLog(self.fileio, TablePaths.of(path, schema)).create(schema)
 
-    def refuse_dropping(self, name: Identifier) -> None:
+    def refuse_dropping(self, name: Identifier, path: str | None = None) -> None:
         """Refuse to create a table while its files are deleted one by one.
+
+        Parameters
+        ----------
+        path : str, optional
+            Where the table lies, if a register put it elsewhere.
 
         Raises
         ------
         AlreadyExistsError
             A drop is deleting them, or was interrupted.
         """
-        if self.fileio.is_remote and self.dropped().is_dropping(self.table_path(name)):
+        path = path or self.table_path(name)
+        if self.fileio.is_remote and self.dropped().is_dropping(path):
             raise _being_dropped(name)
 
-    def is_created(self, name: Identifier, schema: TableSchema) -> bool:
+    def is_created(self, name: Identifier, schema: TableSchema, path: str | None = None) -> bool:
         """Whether the first schema that was put stays; a drop may have run beside the put.
+
+        Parameters
+        ----------
+        path : str, optional
+            Where the table lies, if a register put it elsewhere.
 
         Raises
         ------
@@ -184,7 +195,7 @@ class Warehouse:
         """
         if not self.fileio.is_remote:
             return True
-        path, dropped = self.table_path(name), self.dropped()
+        path, dropped = path or self.table_path(name), self.dropped()
         first = TablePaths.of(path, schema).schema(schema.id)
         if not dropped.is_dropping(path):
             is_ours = self._is_ours(first, schema)

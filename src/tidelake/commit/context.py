@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tidelake.commit.catalog_listing import CatalogListing
 from tidelake.commit.snapshot_commit import SnapshotCommit
 from tidelake.metadata.index.hash_index import read_hash_index
 from tidelake.metadata.index.index_manifest import index_entries
@@ -34,12 +35,15 @@ class CommitContext(TableState):
         What decides the next snapshot, if it is not the storage.
     guard : Guard
         Held while a snapshot is put on the storage.
+    listing : CatalogListing, optional
+        What shows the table's partitions in a catalog.
     """
 
     manifests: ManifestCache
     table: str
     snapshot_commit: SnapshotCommit | None = None
     guard: Guard = nullcontext
+    listing: CatalogListing | None = None
 
     @property
     def log(self) -> SnapshotLog:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import pickle
+from contextlib import ExitStack
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from servers.fake_metastore import fake_metastore
+from servers.glue import glue
 
 import tidelake
 from tidelake import AlreadyExistsError, InvalidInputError, NotFoundError, UnsupportedError
@@ -43,13 +46,18 @@ def directories(tmp_path):
     return tidelake.open(tmp_path / "warehouse")
 
 
-@pytest.fixture(params=["filesystem", "jdbc"])
+@pytest.fixture(params=["filesystem", "jdbc", "hive", "glue"])
 def catalog(request, tmp_path, tmp_path_factory):
     """Each kind of catalog: whoever uses one need not know which it is."""
     options = {"type": request.param}
     if request.param == "jdbc":
         options["uri"] = f"jdbc:sqlite:{tmp_path_factory.mktemp('catalog')}/c.db"
-    return tidelake.open(tmp_path / "warehouse", catalog=options)
+    with ExitStack() as servers:
+        if request.param == "hive":
+            options = servers.enter_context(fake_metastore()).options()
+        if request.param == "glue":
+            options = servers.enter_context(glue())
+        yield tidelake.open(tmp_path / "warehouse", catalog=options)
 
 
 def test_a_table_is_made_with_its_database_and_found_again(catalog, tmp_path):

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import tidelake
-from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.errors import InvalidInputError
 
 SCHEMA = pa.schema({"k": pa.int64()})
 
@@ -45,7 +45,7 @@ def test_the_warehouse_and_defaults_of_tables_may_stand_among_the_options(tmp_pa
     ("catalog", "error", "says"),
     [
         ({"type": "filesystems"}, InvalidInputError, "Did you mean 'filesystem'"),
-        ({"metastore": "hive"}, UnsupportedError, "'metastore' = 'hive' is not supported yet"),
+        ({"metastore": "hiv"}, InvalidInputError, "kind of catalog 'hiv'. Did you mean 'hive'"),
         ({"type": "filesystem", "metastore": "x"}, InvalidInputError, "give one"),
         ({"warehose": "/x"}, InvalidInputError, "Unknown .* 'warehose'. Did you mean 'warehouse'"),
         ({"uri": "jdbc:sqlite:/x"}, InvalidInputError, "Unknown catalog option 'uri'"),

@@ -16,7 +16,7 @@ SAYS = {
     "partition.mark-done-action.custom.class": ("com.shop.Done", "classes are not called here"),
     "snapshot.clean-empty-directories": ("true", "empty folders stay here"),
     "write-buffer-spill.max-disk-size": ("1 gb", "spilled rows have no limit"),
-    "metastore.partitioned-table": ("true", "Hive does not see them"),
+    "metastore.tag-to-partition": ("day", "Hive does not see them"),
 }
 FILES_OR_SPEED = {
     "async-file-write", "cache-page-size", "commit.user-prefix",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from tidelake.commit import CommitContext, Committer
+from tidelake.commit.catalog_listing import CatalogListing
 from tidelake.errors import NotFoundError
 from tidelake.fileio import FileIO
 from tidelake.metadata.log.schema_log import SchemaLog, check_same_table, dropped
@@ -42,6 +43,8 @@ class TableHandle(TableState):
         Held while a snapshot or a schema is put on the storage.
     served : ManagedTable, optional
         The server that decides the table's newest snapshot and schema, if there is one.
+    listing : CatalogListing, optional
+        What shows its columns and partitions in a catalog, beside the files.
     masks : MaskCache
         Which rows of a file newer ones replace, shared by the tables of a catalog.
     orders : MergedOrders
@@ -54,6 +57,7 @@ class TableHandle(TableState):
     manifests: ManifestCache
     guard: Guard = nullcontext
     served: ManagedTable | None = None
+    listing: CatalogListing | None = None
     masks: MaskCache = field(default_factory=MaskCache)
     orders: MergedOrders = field(default_factory=MergedOrders)
     holds: ReadHolds = field(default_factory=ReadHolds)
@@ -190,6 +194,7 @@ class TableHandle(TableState):
             table=self.identifier,
             guard=self.guard,
             snapshot_commit=None if self.served is None else self.served.snapshot_commit,
+            listing=self.listing,
         )
 
     def committer(self) -> Committer:

@@ -9,7 +9,9 @@
 3. If the storage does not confirm the put, the same put is repeated: one of the two wins, and the
    file shows whose it is. If that stays unknown, the error is an
    :class:`~tidelake.errors.OutcomeUnknownError`: nothing was lost, and the schema may exist.
-4. If a catalog's server decides the schema, the changes are checked as in step 1, and sent to it.
+4. A catalog that shows the columns beside the files is told before the put, so that it can refuse
+   them; a schema that is not put then is taken back there.
+5. If a catalog's server decides the schema, the changes are checked as in step 1, and sent to it.
    If its answer is lost, the newest schema shows whether they took effect.
 
 Snapshots and data files stay as they are. A writer with an older schema goes on, and its files name
@@ -18,7 +20,8 @@ that schema. Source: Paimon's ``SchemaManager.commitChanges`` (1.3.1).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -28,6 +31,7 @@ from tidelake.errors import (
     OutcomeUnknownError,
     StorageError,
     StorageRefusedError,
+    TidelakeError,
 )
 from tidelake.fileio import OpenDirectory
 from tidelake.metadata.log.schema_log import dropped
@@ -104,13 +108,31 @@ def _altered(
         if handle.served is not None:
             _alter_by_server(handle, handle.served, latest, changes)
             return with_newest_schema(handle)
-        if _published(handle, place, new):
-            return _with_schema(handle, opened, new)
+        with _listed(handle, latest, new):
+            if _published(handle, place, new):
+                return _with_schema(handle, opened, new)
     message = (
         f"Others altered table '{handle.identifier}' {TRIES_MAX} times while this change was made:"
         " try again."
     )
     raise ConflictError(message, kind="alter_lost", table=handle.identifier)
+
+
+@contextmanager
+def _listed(handle: TableHandle, old: TableSchema, new: TableSchema) -> Iterator[None]:
+    """Show a schema in the catalog before it is put, and the old one again if it is not put."""
+    if handle.listing is None or not handle.paths.is_main:
+        yield
+        return
+    handle.listing.show(old, new)
+    try:
+        yield
+    except OutcomeUnknownError:
+        raise
+    except BaseException:  # an interrupt too
+        with suppress(TidelakeError):  # readers go by the files; report the failure before
+            handle.listing.show(new, old)
+        raise
 
 
 def _names_same_branch(old: TableSchema, new: TableSchema) -> bool:

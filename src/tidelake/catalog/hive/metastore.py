@@ -1,0 +1,586 @@
+"""A catalog of entries: a table exists if its entry is Paimon's and files lie where it says.
+
+Entries and files change one after the other. The order leaves something that names itself:
+
+- **Create**: the first schema is put if absent, then the entry is created; the metastore decides
+  between two creators. A crash leaves files without an entry: a creator of the same table takes
+  them up if they hold no snapshot, and is refused otherwise.
+- **Drop**: the directory is moved away, then the entry is dropped, then the files are deleted. If
+  the metastore refuses, the directory is moved back. A crash leaves an entry without files, which
+  reads name; dropping the table again removes it. The files of an external table stay.
+- **Rename**: the directory is moved, then the entry gets its new name and place at once. A crash
+  leaves the old entry and the moved directory. Of an external table only the entry changes.
+- **Alter**: the entry shows the new columns, then the schema is put. A metastore that refuses them
+  refuses the change.
+
+Tables and views of others are not listed, and never dropped: a database that holds any stays.
+
+Source: ``HiveCatalog`` of paimon-hive-catalog (2.1), whose own order is entry before files.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tidelake.catalog.hive.lock import MetastoreLock
+from tidelake.catalog.hive.register import PartitionEntry, Register, TableEntry
+from tidelake.catalog.hive.table_entries import EntrySettings, names_of
+from tidelake.catalog.hive.views import HiveViews
+from tidelake.catalog.identifier import Identifier
+from tidelake.catalog.metastore import CatalogEntry
+from tidelake.catalog.warehouse import Warehouse, not_empty
+from tidelake.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    OutcomeUnknownError,
+    StorageError,
+    TidelakeError,
+    UnsupportedError,
+    shortened,
+)
+from tidelake.fileio import FileIO
+from tidelake.metadata.partition_name import escape_name
+from tidelake.telemetry import Clock
+from tidelake.types import TableSchema
+
+StorageOf = Callable[[str], tuple[FileIO | None, str]]
+"""Opens the storage of a URI, None for the warehouse's own; and the path there."""
+TABLES_NAMED_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class HiveMetastore:
+    """Entries as databases and tables. See :class:`tidelake.catalog.metastore.Metastore`.
+
+    Parameters
+    ----------
+    root : str
+        Scheme and bucket of the warehouse, as users write them.
+    storage_of : callable
+        Opens other storages.
+    owner : str
+        Of new tables.
+    """
+
+    directories: Warehouse
+    root: str
+    register: Register
+    settings: EntrySettings
+    lock: MetastoreLock
+    storage_of: StorageOf
+    owner: str
+    clock: Clock
+
+    @property
+    def warehouse(self) -> str:
+        """Directory of new databases."""
+        return self.directories.path
+
+    @property
+    def fileio(self) -> FileIO:
+        """The storage of the warehouse."""
+        return self.directories.fileio
+
+    @property
+    def uri(self) -> str:
+        """The directory, with its scheme."""
+        return self.directories.uri
+
+    @property
+    def is_served(self) -> bool:
+        """Files decide."""
+        return False
+
+    @property
+    def view_store(self) -> HiveViews:
+        """Views of the metastore."""
+        return HiveViews(self.register, self.owner, self.clock)
+
+    def for_reading(self) -> HiveMetastore:
+        """Itself: where tables lie, only the metastore knows."""
+        return self
+
+    @property
+    def shown(self) -> str:
+        """The warehouse and the metastore."""
+        return f"{self.fileio.uri_of(self.warehouse)} by {self.register.shown}"
+
+    def options(self) -> dict[str, str]:
+        """Which catalog it is."""
+        shown = {
+            "location-in-properties": self.settings.location_in_properties,
+            "lock.enabled": self.lock.enabled,
+            "sync-all-properties": self.settings.sync_all_properties,
+        }
+        return {
+            **self.register.options(),
+            **{key: "true" if value else "false" for key, value in shown.items()},
+            "table.type": "external" if self.settings.external else "managed",
+            "warehouse": self.fileio.uri_of(self.warehouse),
+        }
+
+    # ---- places
+
+    def _uri(self, path: str) -> str:
+        """A path of the warehouse's storage, as an entry names it."""
+        return f"{self.root}{path}"
+
+    def _place(self, uri: str) -> tuple[Warehouse, str]:
+        """The storage of a location, and the path there."""
+        fileio, path = self.storage_of(uri)
+        if fileio is None:
+            return self.directories, path
+        return Warehouse(posixpath.dirname(path), fileio, self.directories.ids), path
+
+    def _new_location(self, name: Identifier) -> str:
+        """The URI of a new table: in its database's directory."""
+        database = self.register.database(name.database)
+        found = None if database is None else self.settings.location_of(database)
+        above = found or self._uri(self.directories.database_path(name.database))
+        self.directories.table_path(name)  # checks the name
+        return f"{above.rstrip('/')}/{name.table}"
+
+    def _paimon(self, name: Identifier) -> TableEntry | None:
+        """The entry of a table of Paimon; None if there is none, or another's."""
+        if not _is_lower(name):
+            return None
+        found = self.register.table(*name)
+        return found if found is not None and found.is_paimon else None
+
+    def _uri_of(self, entry: TableEntry) -> str:
+        uri = self.settings.location_of(entry)
+        if not uri:
+            message = (
+                f"The entry of table '{entry.database}.{entry.name}' in {self.register.shown} has"
+                " no location: set it there, or open the catalog with 'location-in-properties' ="
+                " 'true' if it is among the entry's properties."
+            )
+            raise NotFoundError(
+                message, kind="table_location", table=f"{entry.database}.{entry.name}"
+            )
+        return uri
+
+    # ---- databases
+
+    def databases(self) -> list[str]:
+        """All of the metastore: those of others may hold tables of Paimon, too."""
+        return sorted(self.register.databases())
+
+    def has_database(self, name: str) -> bool:
+        """Whether it has an entry."""
+        return name == name.lower() and self.register.database(name) is not None
+
+    def create_database(self, name: str) -> bool:
+        """Create its entry, below the warehouse."""
+        _check_lower(name, "database")
+        if self.has_database(name):
+            return False
+        self.directories.check_stands_alone()
+        path = self.directories.database_path(name)
+        if self.settings.location_in_properties:
+            self.fileio.make_dirs(path)
+        return self.register.create_database(self.settings.database(name, self._uri(path)))
+
+    def drop_database(self, name: str, *, cascade: bool) -> bool:
+        """Drop its tables and its entry, then its directory if that is empty."""
+        entry = self.register.database(name) if name == name.lower() else None
+        if entry is None:
+            return False
+        uri = self.settings.location_of(entry)
+        directories, path = self._place(uri) if uri else (self.directories, "")
+        if path:
+            directories.check_holds_no_other(path)
+        self._empty(name, cascade=cascade)
+        if path:
+            left = directories.table_names(path)
+            if left and not cascade:
+                raise not_empty(name, left)
+        if not self.register.drop_database(name):
+            return False
+        if path and directories.fileio.exists(path):
+            self._delete_directory(name, directories, path, cascade=cascade)
+        return True
+
+    def _empty(self, name: str, *, cascade: bool) -> None:
+        """Drop tables and views with `cascade`; refuse a database with others, or without."""
+        found = self.register.tables(name)
+        foreign = [entry for entry in found if not entry.is_paimon and not entry.is_view]
+        if foreign:
+            message = (
+                f"Database '{name}' holds tables of {self.register.shown} that are not Paimon's"
+                f" ({', '.join(names_of(foreign)[:TABLES_NAMED_MAX])}): drop them there first."
+            )
+            raise InvalidInputError(message, kind="database_not_empty", database=name)
+        if found and not cascade:
+            raise not_empty(name, names_of(found))
+        for entry in found:
+            if entry.is_view:
+                self.register.drop_table(name, entry.name, with_directory=False)
+            else:
+                self.drop_table(Identifier(name, entry.name))
+
+    def _delete_directory(
+        self, name: str, directories: Warehouse, path: str, *, cascade: bool
+    ) -> None:
+        """Delete a dropped database's directory; another catalog's files in it stay."""
+        if path == self.warehouse:
+            return  # of the database 'default' in some metastores
+        if not cascade:
+            if not directories.fileio.list_dir(path):
+                directories.fileio.delete_dir(path)
+            return
+        dropped = directories.dropped()
+        with suppress(NotFoundError):  # another was faster
+            moved = dropped.move(path, decided=True)
+            if moved is None:
+                for table in directories.table_names(path):
+                    dropped.delete_in_place(f"{path}/{table}")
+                directories.fileio.delete_dir(path)
+            else:
+                dropped.delete(moved, what=f"Database '{name}'")
+
+    # ---- tables
+
+    def tables(self, database: str) -> list[str]:
+        """Entries of Paimon's tables."""
+        return names_of(entry for entry in self.register.tables(database) if entry.is_paimon)
+
+    def has_table(self, name: Identifier) -> bool:
+        """Whether it has an entry."""
+        return self._paimon(name) is not None
+
+    def location(self, name: Identifier) -> str:
+        """Directory of a table: its entry's, or that of a new one."""
+        if not _is_lower(name):
+            return self.directories.table_path(name)
+        found = self._paimon(name)
+        uri = self._new_location(name) if found is None else self._uri_of(found)
+        return self._place(uri)[1]
+
+    def load_table(self, name: Identifier) -> CatalogEntry | None:
+        """Read the newest schema of a table that has an entry."""
+        entry = self._paimon(name)
+        if entry is None:
+            return None
+        directories, location = self._place(self._uri_of(entry))
+        schema = directories.latest_schema(location)
+        if schema is None:
+            return None
+        return CatalogEntry(
+            location,
+            schema,
+            directories.fileio,
+            guard=partial(self.lock.hold, name),
+            listing=TableListing(self, name),
+        )
+
+    def why_missing(self, name: Identifier) -> NotFoundError | None:
+        """An entry without files, files without an entry, or another's entry."""
+        if not _is_lower(name):
+            return None
+        entry = self.register.table(*name)
+        if entry is not None and not entry.is_paimon:
+            what = "a view" if entry.is_view else "a table of Hive, not one of Paimon"
+            message = (
+                f"'{name}' is {what} in {self.register.shown}. Read it with the engine that made it"
+                "; CALL sys.migrate_table moves the files of a Hive table into a new one."
+            )
+            return NotFoundError(message, kind="table_not_paimon", table=str(name))
+        uri = self._new_location(name) if entry is None else self._uri_of(entry)
+        directories, path = self._place(uri)
+        has_files = directories.holds_table(path)
+        if entry is not None and not has_files:
+            message = (
+                f"{self.register.shown} lists table '{name}', but {path} has no schema: a drop or a"
+                f" rename was interrupted. Move its directory back to {path} if it is elsewhere;"
+                f" otherwise remove the entry by drop_table('{name}')."
+            )
+            return NotFoundError(message, kind="schema_missing", table=str(name))
+        if has_files and entry is None:
+            message = (
+                f"{self.register.shown} does not list table '{name}', but {path} has files of one:"
+                " a create, a drop or a rename was interrupted, or the table was made without this"
+                " catalog. Move the directory back if a rename took it from a table that is still"
+                " listed. Otherwise create it again if it is empty, or delete it by"
+                f" drop_table('{name}')."
+            )
+            return NotFoundError(message, kind="table_unlisted", table=str(name))
+        return None
+
+    def create_table(self, name: Identifier, schema: TableSchema) -> bool:
+        """Put the first schema, then create the entry."""
+        _check_lower(name.database, "database")
+        _check_lower(name.table, "table")
+        uri = self._new_location(name)
+        entry = self.settings.table(name, schema, uri, owner=self.owner, now_ms=self.clock.now_ms())
+        directories, path = self._place(uri)
+        with self.lock.hold(name):
+            found = self.register.table(*name)
+            if found is not None and found.is_paimon:
+                return False
+            if found is not None:
+                raise self._taken_by_other(name, found)
+            directories.refuse_dropping(name, path)
+            is_ours = not self._has_files(directories, path) and directories.put_first_schema(
+                path, schema
+            )
+            if not is_ours:
+                self._check_adoptable(name, directories, path, schema)
+            try:
+                if not self.register.create_table(entry):
+                    return self._lost_race(name)
+            except OutcomeUnknownError:
+                if not (is_ours and self.has_table(name)):
+                    raise
+            except StorageError:
+                if is_ours:  # an entry of another may have taken it up
+                    with suppress(TidelakeError):
+                        if self.register.table(*name) is None:
+                            directories.fileio.delete_dir(path)
+                raise
+            try:
+                return self._is_created(name, schema, directories, path, is_ours=is_ours)
+            except (AlreadyExistsError, ConflictError):
+                self.register.drop_table(*name, with_directory=False)
+                raise
+
+    def _lost_race(self, name: Identifier) -> bool:
+        """What the faster of two creators made: False if it is a table of Paimon."""
+        found = self.register.table(*name)
+        if found is not None and not found.is_paimon:
+            raise self._taken_by_other(name, found)
+        return False
+
+    def _taken_by_other(self, name: Identifier, found: TableEntry) -> AlreadyExistsError:
+        if found.is_view:
+            message = f"'{name}' is a view of this catalog: choose another name."
+            return AlreadyExistsError(message, kind="view_exists", table=str(name))
+        message = (
+            f"'{name}' is a table of {self.register.shown} that is not Paimon's: choose another"
+            " name, or drop it there."
+        )
+        return AlreadyExistsError(message, kind="table_exists", table=str(name))
+
+    def _is_created(
+        self,
+        name: Identifier,
+        schema: TableSchema,
+        directories: Warehouse,
+        path: str,
+        *,
+        is_ours: bool,
+    ) -> bool:
+        """Whether the files of a new entry stay; another may have dropped them meanwhile."""
+        if not is_ours:
+            directories.refuse_dropping(name, path)
+        elif not directories.is_created(name, schema, path):
+            return False
+        if not directories.holds_table(path):
+            message = f"Table '{name}' was dropped while it was created: create it again."
+            raise ConflictError(message, kind="table_dropped", table=str(name))
+        return True
+
+    @staticmethod
+    def _has_files(directories: Warehouse, path: str) -> bool:
+        return directories.holds_table(path) or directories.has_snapshots(path)
+
+    def _check_adoptable(
+        self, name: Identifier, directories: Warehouse, path: str, schema: TableSchema
+    ) -> None:
+        """Refuse files without an entry unless they are an empty table of the same definition."""
+        found = directories.latest_schema(path)
+        same = found is not None and replace(found, time_ms=schema.time_ms) == schema
+        if same and not directories.has_snapshots(path):
+            return
+        message = (
+            f"{path} has files of a table '{name}' that {self.register.shown} does not list: a"
+            " create, a drop or a rename was interrupted, or the table was made without this"
+            " catalog. Move the directory back if a rename took it from a table that is still"
+            f" listed. Otherwise delete it by drop_table('{name}')."
+        )
+        raise AlreadyExistsError(message, kind="table_remains", table=str(name))
+
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Move the directory, then change the entry."""
+        _check_lower(target.database, "database")
+        _check_lower(target.table, "table")
+        first, second = sorted((source, target))  # two renames must not wait for each other
+        with self.lock.hold(first), self.lock.hold(second):
+            entry = self._paimon(source)
+            if entry is None:
+                message = f"Table '{source}' does not exist."
+                raise NotFoundError(message, kind="table_not_found", table=str(source))
+            taken = self.register.table(*target)
+            if taken is not None:
+                raise self._taken_by_other(target, taken)
+            self.create_database(target.database)
+            renamed = replace(entry, database=target.database, name=target.table)
+            if entry.is_external:
+                self.register.replace_table(entry, renamed)
+                return
+            self._move(entry, self.settings.at(renamed, self._new_location(target)))
+
+    def _move(self, entry: TableEntry, renamed: TableEntry) -> None:
+        """Rename a table with its files."""
+        old_uri, new_uri = self._uri_of(entry), self._uri_of(renamed)
+        (directories, place), (others, new_place) = self._place(old_uri), self._place(new_uri)
+        target = Identifier(renamed.database, renamed.name)
+        if directories.fileio is not others.fileio:
+            message = (
+                f"Table '{entry.database}.{entry.name}' lies on another storage than database"
+                f" '{target.database}', and files are not moved between storages: clone it."
+            )
+            raise UnsupportedError(message, kind="rename_table", table=str(target))
+        if others.fileio.exists(new_place):
+            message = f"{new_place} exists."
+            raise AlreadyExistsError(message, kind="table_exists", table=str(target))
+        directories.fileio.move_dir(place, new_place)
+        try:
+            self.register.replace_table(entry, renamed)
+        except BaseException:  # an interrupt too
+            if not self.has_table(target):  # else the answer was lost
+                directories.fileio.move_dir(new_place, place)
+                raise
+        for partition in self.register.partitions(renamed) if renamed.partition_keys else ():
+            moved = f"{new_uri}{partition.location.removeprefix(old_uri)}"
+            self.register.move_partition(renamed, replace(partition, location=moved))
+
+    def drop_table(self, name: Identifier) -> bool:
+        """Move the directory away, drop the entry, delete the files."""
+        if not _is_lower(name):
+            return False
+        with self.lock.hold(name):
+            found = self.register.table(*name)
+            if found is not None and not found.is_paimon:
+                return False
+            if found is not None and found.is_external:
+                return self.register.drop_table(*name, with_directory=False)
+            uri = self._new_location(name) if found is None else self._uri_of(found)
+            return self._drop_files(name, *self._place(uri), is_listed=found is not None)
+
+    def _drop_files(
+        self, name: Identifier, directories: Warehouse, path: str, *, is_listed: bool
+    ) -> bool:
+        dropped, files = directories.dropped(), directories.fileio
+        if not is_listed and not files.list_dir(path):
+            if files.is_remote and dropped.is_dropping(path):
+                dropped.delete_in_place(path)  # what was interrupted at its end
+                return True
+            return False
+        moved = None
+        try:
+            moved = dropped.move(path)
+        except NotFoundError:  # it has no files, or another dropped it
+            return self._drop_entry(name)
+        if moved is None:
+            with dropped.deleted_in_place(path) as is_ours:
+                if is_ours:  # else the entry may be that of a table that was created again
+                    self._drop_entry(name)
+            return True
+        try:
+            self._drop_entry(name)
+        except BaseException:  # an interrupt too
+            if self.has_table(name):
+                dropped.restore(moved, path)
+            raise
+        dropped.delete(moved, what=f"Table '{name}'")
+        return True
+
+    def _drop_entry(self, name: Identifier) -> bool:
+        # with the location among the properties the metastore has made a directory of its own
+        own = self.settings.location_in_properties
+        return self.register.drop_table(*name, with_directory=own)
+
+    def dropped_left(self, *, delete: bool) -> int:
+        """Count the directories that killed drops have left, and delete them where asked."""
+        dropped = self.directories.dropped()
+        return dropped.clear() if delete else len(dropped.left())
+
+    def put_in_place(self, name: Identifier, staged: str) -> None:
+        """Swap the directories, then show the new table."""
+        self.create_database(name.database)
+        with self.lock.hold(name):
+            found = self._paimon(name)
+            uri = self._new_location(name) if found is None else self._uri_of(found)
+            directories, path = self._place(uri)
+            if directories.fileio is not self.fileio:
+                message = (
+                    f"Table '{name}' lies on another storage than the warehouse and cannot be"
+                    " replaced: drop it and create it again, or overwrite its rows."
+                )
+                raise UnsupportedError(message, kind="replace_table", table=str(name))
+            old = None if found is None else directories.latest_schema(path)
+            new = directories.latest_schema(staged)
+            assert new is not None, "a staged table has a schema"
+            directories.swap(staged, path)
+            made = self.settings.table(name, new, uri, owner=self.owner, now_ms=self.clock.now_ms())
+            if found is None:
+                self.register.create_table(made)
+            else:
+                self.register.replace_table(found, self.settings.changed(found, old or new, new))
+
+
+@dataclass(frozen=True, slots=True)
+class TableListing:
+    """The entry of one table; see :class:`tidelake.commit.catalog_listing.CatalogListing`."""
+
+    metastore: HiveMetastore
+    name: Identifier
+
+    def show(self, old: TableSchema, new: TableSchema) -> None:
+        """Change the columns and the options of the entry."""
+        entry = self._entry()
+        changed = self.metastore.settings.changed(entry, old, new)
+        if changed != entry:
+            self.metastore.register.replace_table(entry, changed)
+
+    def add_partitions(self, partitions: Sequence[Mapping[str, str]]) -> None:
+        """Add partitions to the entry."""
+        entry = self._entry()
+        if not entry.partition_keys or not partitions:
+            return
+        above = self.metastore._uri_of(entry)
+        within = entry.parameters.get("data-file.path-directory")
+        above = f"{above}/{within}" if within else above
+        found = [
+            PartitionEntry(tuple(spec.values()), f"{above}/{_partition_path(spec)}")
+            for spec in partitions
+        ]
+        self.metastore.register.add_partitions(entry, found)
+
+    def drop_partitions(self, partitions: Sequence[Mapping[str, str]]) -> None:
+        """Drop partitions of the entry."""
+        entry = self._entry()
+        for spec in partitions if entry.partition_keys else ():
+            self.metastore.register.drop_partition(entry, tuple(spec.values()))
+
+    def _entry(self) -> TableEntry:
+        found = self.metastore.register.table(*self.name)
+        if found is None or not found.is_paimon:
+            message = f"Table '{self.name}' is not in {self.metastore.register.shown} any more."
+            raise NotFoundError(message, kind="table_not_found", table=str(self.name))
+        return found
+
+
+def _is_lower(name: Identifier) -> bool:
+    return str(name) == str(name).lower()
+
+
+def _check_lower(name: str, what: str) -> None:
+    """Refuse a name that the metastore would change."""
+    if name != name.lower():
+        message = (
+            f"The {what} name '{shortened(name)}' has capitals, and a metastore keeps names in"
+            f" lower case: use '{shortened(name.lower())}'."
+        )
+        raise InvalidInputError(message, kind="bad_name", name=name)
+
+
+def _partition_path(spec: Mapping[str, str]) -> str:
+    return "/".join(f"{escape_name(key)}={escape_name(value)}" for key, value in spec.items())

@@ -1,0 +1,48 @@
+"""What a catalog beside the files shows of a table: the port to it.
+
+A Hive Metastore and AWS Glue keep a copy of a table's columns, and of its partitions if the table
+says so, for engines that ask them alone. The table itself is in its files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from tidelake.types import TableSchema
+
+
+class CatalogListing(Protocol):
+    """The entry of one table."""
+
+    def show(self, old: TableSchema, new: TableSchema) -> None:
+        """Show a schema that is about to be put, in place of another.
+
+        Raises
+        ------
+        StorageRefusedError, NotFoundError
+            The catalog refused; it shows what it showed.
+        OutcomeUnknownError
+            It may show the new one.
+        """
+        ...
+
+    def add_partitions(self, partitions: Sequence[Mapping[str, str]]) -> None:
+        """Show partitions, each by the texts of its columns; those that are shown stay.
+
+        Raises
+        ------
+        StorageError
+            Some may be missing.
+        """
+        ...
+
+    def drop_partitions(self, partitions: Sequence[Mapping[str, str]]) -> None:
+        """Show partitions no more.
+
+        Raises
+        ------
+        StorageError
+            Some may be shown.
+        """
+        ...

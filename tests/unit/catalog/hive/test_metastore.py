@@ -1,0 +1,518 @@
+"""What a table's entry says, whose tables are listed, and what is left of a broken-off change."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Event
+
+import pyarrow as pa
+import pytest
+from servers.fake_metastore import unknown_method
+from servers.ports import free_port
+
+import tidelake
+from tidelake import (
+    AddColumn,
+    AlreadyExistsError,
+    DropColumn,
+    InvalidInputError,
+    NotFoundError,
+    OutcomeUnknownError,
+    RemoveOption,
+    SetOption,
+    StorageError,
+    UnsupportedError,
+)
+from tidelake.catalog.hive.connection import protocol
+from tidelake.catalog.hive.register import TableEntry
+from tidelake.errors import StorageRefusedError
+from tidelake.metadata.log.schema_log import SchemaLog
+
+SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string()})
+
+
+def entry(catalog, name):
+    return catalog.metastore.register.table(*name.split("."))
+
+
+def foreign(catalog, name, table_type="EXTERNAL_TABLE"):
+    """An entry of another engine."""
+    database, _, table = name.partition(".")
+    made = TableEntry(
+        database,
+        table,
+        "file:/elsewhere",
+        (),
+        table_type=table_type,
+        input_format="org.apache.hadoop.mapred.TextInputFormat",
+        output_format="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+        query="SELECT 1" if table_type == "VIRTUAL_VIEW" else None,
+    )
+    assert catalog.metastore.register.create_table(made)
+
+
+def test_an_entry_says_what_java_writes(either, tmp_path):
+    schema = pa.schema(
+        [
+            pa.field("k", pa.int64(), metadata={"comment": "the key"}),
+            pa.field("day", pa.date32()),
+            pa.field("price", pa.decimal128(10, 2)),
+            pa.field("tags", pa.list_(pa.string())),
+            pa.field("at", pa.struct({"x": pa.int32(), "t": pa.timestamp("us")})),
+        ]
+    )
+    either.create_table(
+        "db.t",
+        schema,
+        primary_keys=["k", "day"],
+        partition_keys=["day"],
+        options={"bucket": 2},
+        comment="c",
+    )
+    found = entry(either, "db.t")
+    assert [(c.name, c.type) for c in found.columns] == [
+        ("k", "bigint"),
+        ("day", "date"),
+        ("price", "decimal(10,2)"),
+        ("tags", "array<string>"),
+        ("at", "struct<x:int,t:timestamp>"),
+    ]
+    assert found.partition_keys == ()
+    assert dict(found.parameters) == {
+        "bucket": "2",
+        "bucket-key": "k",
+        "comment": "c",
+        "partition": "day",
+        "primary-key": "k,day",
+        "storage_handler": "org.apache.paimon.hive.PaimonStorageHandler",
+        "table_type": "PAIMON",
+    }
+    assert found.table_type == "MANAGED_TABLE"
+    assert found.input_format == "org.apache.paimon.hive.mapred.PaimonInputFormat"
+    assert found.output_format == "org.apache.paimon.hive.mapred.PaimonOutputFormat"
+    assert found.serde == "org.apache.paimon.hive.PaimonSerDe"
+    assert found.location == f"file:{tmp_path}/w/db.db/t"
+
+
+def test_a_change_of_columns_and_options_is_shown(either):
+    table = either.create_table("db.t", SCHEMA, options={"bucket": -1, "file.format": "orc"})
+    table.alter(AddColumn("w", "INT", comment="new"), SetOption("snapshot.num-retained.max", "99"))
+    found = entry(either, "db.t")
+    assert [(c.name, c.type, c.comment) for c in found.columns] == [
+        ("k", "bigint", None),
+        ("v", "string", None),
+        ("w", "int", "new"),
+    ]
+    assert found.parameters["snapshot.num-retained.max"] == "99"
+    either.table("db.t").alter(RemoveOption("snapshot.num-retained.max"), DropColumn("v"))
+    found = entry(either, "db.t")
+    assert [c.name for c in found.columns] == ["k", "w"]
+    assert "snapshot.num-retained.max" not in found.parameters
+    assert found.parameters["file.format"] == "orc"
+
+
+def test_an_entry_shows_hives_options_alone_if_it_is_to(fake, tmp_path):
+    catalog = tidelake.open(tmp_path / "w", catalog=fake.options(**{"sync-all-properties": False}))
+    catalog.create_table("db.t", SCHEMA, options={"bucket": -1}, comment="c")
+    assert set(entry(catalog, "db.t").parameters) == {"comment", "storage_handler", "table_type"}
+
+
+def test_only_tables_of_paimon_are_listed_and_others_stay(either):
+    either.create_table("db.t", SCHEMA)
+    foreign(either, "db.h")
+    foreign(either, "db.v", "VIRTUAL_VIEW")
+    assert either.list_tables("db") == ["t"]
+    assert either.views("db") == ["v"]
+    with pytest.raises(NotFoundError, match="a table of Hive, not one of Paimon"):
+        either.table("db.h")
+    with pytest.raises(AlreadyExistsError, match="not Paimon's"):
+        either.create_table("db.h", SCHEMA)
+    with pytest.raises(AlreadyExistsError):
+        either.rename_table("db.t", "db.h")
+    with pytest.raises(NotFoundError):
+        either.drop_table("db.h")
+    with pytest.raises(InvalidInputError, match=r"not Paimon's \(h\)"):
+        either.drop_database("db", cascade=True)
+    assert either.list_tables("db") == ["t"]
+    assert entry(either, "db.h") is not None
+
+
+def test_a_renamed_table_has_its_files_and_says_where(either, tmp_path):
+    either.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    either.rename_table("db.t", "other.u")
+    assert either.table("other.u").to_arrow().to_pylist() == [{"k": 1, "v": "a"}]
+    assert entry(either, "other.u").location == f"file:{tmp_path}/w/other.db/u"
+    assert not (tmp_path / "w/db.db/t").exists()
+    assert either.list_tables("db") == []
+
+
+def test_files_of_an_external_table_stay(fake, tmp_path):
+    catalog = tidelake.open(tmp_path / "w", catalog=fake.options(**{"table.type": "external"}))
+    catalog.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    assert entry(catalog, "db.t").table_type == "EXTERNAL_TABLE"
+    assert entry(catalog, "db.t").parameters["EXTERNAL"] == "TRUE"
+    catalog.rename_table("db.t", "db.u")
+    assert catalog.table("db.u").to_arrow().num_rows == 1
+    catalog.drop_table("db.u")
+    assert catalog.list_tables("db") == []
+    assert (tmp_path / "w/db.db/t/schema/schema-0").exists()
+
+
+def test_a_location_may_stand_among_the_properties(fake, tmp_path):
+    options = fake.options(**{"location-in-properties": True})
+    catalog = tidelake.open(tmp_path / "w", catalog=options)
+    catalog.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    found = entry(catalog, "db.t")
+    assert found.location is None
+    assert found.parameters["paimon_location"] == f"file:{tmp_path}/w/db.db/t"
+    database = fake.databases["db"]
+    assert database.locationUri is None
+    assert database.parameters == {"paimon_location": f"file:{tmp_path}/w/db.db"}
+    catalog.rename_table("db.t", "db.u")
+    assert catalog.table("db.u").to_arrow().num_rows == 1
+    catalog.drop_table("db.u")
+    assert not (tmp_path / "w/db.db/u").exists()
+    catalog.create_table("db.t", SCHEMA)
+    without = tidelake.open(tmp_path / "w", catalog=fake.options())
+    with pytest.raises(NotFoundError, match="location-in-properties"):
+        without.table("db.t")
+
+
+def test_a_table_lies_where_its_database_does(catalog, fake, tmp_path):
+    structs = protocol()
+    place = f"file:{tmp_path}/elsewhere"
+    fake.databases["far"] = structs.Database(name="far", locationUri=place, parameters={})
+    catalog.create_table("far.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    assert catalog.location("far.t") == f"{tmp_path}/elsewhere/t"
+    assert catalog.table("far.t").to_arrow().num_rows == 1
+    catalog.drop_table("far.t")
+    assert not (tmp_path / "elsewhere/t").exists()
+
+
+def test_a_table_on_another_storage_is_reached_by_its_own_uri(catalog, fake):
+    catalog.create_table("db.t", SCHEMA)
+    fake.tables["db", "t"].sd.location = "nfs://x/t"
+    with pytest.raises(InvalidInputError, match="unknown storage 'nfs'"):
+        catalog.table("db.t")
+
+
+@pytest.mark.parametrize("name", ["db.T", "Db.t"])
+def test_names_with_capitals_are_refused(either, name):
+    with pytest.raises(InvalidInputError, match="has capitals"):
+        either.create_table(name, SCHEMA)
+    either.create_table("db.t", SCHEMA)
+    with pytest.raises(NotFoundError):
+        either.table(name)
+
+
+def test_of_many_creators_one_wins(either):
+    def create(number):
+        try:
+            either.create_table("db.t", SCHEMA, options={"bucket": -1, "my.number": number})
+        except AlreadyExistsError:
+            return 0
+        return 1
+
+    either.create_database("db")
+    with ThreadPoolExecutor(6) as threads:
+        assert sum(threads.map(create, range(6))) == 1
+    table = either.table("db.t")
+    assert entry(either, "db.t").parameters["my.number"] == table.table_schema.options["my.number"]
+
+
+def test_a_copy_of_a_catalog_asks_for_itself(either):
+    either.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    pickled = pickle.dumps(either)
+    assert b"the-secret" not in pickled
+    copy = pickle.loads(pickled)
+    assert copy.table("db.t").to_arrow().num_rows == 1
+    assert "the-secret" not in repr(copy)
+    assert copy.for_reading().table("db.t").to_arrow().num_rows == 1
+
+
+# ---- what a crash or a refusal leaves
+
+
+def test_a_table_whose_entry_is_refused_is_not_there(catalog, fake, tmp_path):
+    def refuse(method):
+        if method == "create_table":
+            raise protocol().MetaException(message="no room")
+
+    catalog.create_database("db")
+    fake.before = refuse
+    with pytest.raises(StorageRefusedError, match=r"refused to create table 'db.t': no room"):
+        catalog.create_table("db.t", SCHEMA)
+    assert not (tmp_path / "w/db.db/t").exists()
+    fake.before = None
+    catalog.create_table("db.t", SCHEMA)
+
+
+def test_a_lost_answer_to_a_create_is_looked_up(catalog, fake):
+    def hang_up(method):
+        if method == "create_table":
+            raise ConnectionError
+
+    catalog.create_database("db")
+    fake.after = hang_up
+    assert catalog.create_table("db.t", SCHEMA).schema == SCHEMA
+    fake.after, fake.before = None, hang_up
+    with pytest.raises(OutcomeUnknownError, match=r"unknown whether table 'db.u' was created"):
+        catalog.create_table("db.u", SCHEMA)
+    fake.before = None
+    with pytest.raises(NotFoundError, match=r"does not list table 'db.u'"):
+        catalog.table("db.u")
+    catalog.create_table("db.u", SCHEMA)  # takes the files up
+
+
+def test_files_of_another_definition_are_not_taken_up(catalog, fake, tmp_path):
+    catalog.create_table("db.t", SCHEMA)
+    del fake.tables["db", "t"]
+    with pytest.raises(AlreadyExistsError, match="does not list"):
+        catalog.create_table("db.t", pa.schema({"other": pa.int64()}))
+    assert catalog.create_table("db.t", SCHEMA).schema == SCHEMA
+
+
+def test_a_drop_that_is_refused_leaves_the_table(catalog, fake):
+    catalog.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+
+    def refuse(method):
+        if method == "drop_table":
+            raise protocol().MetaException(message="not yours")
+
+    fake.before = refuse
+    with pytest.raises(StorageRefusedError, match="not yours"):
+        catalog.drop_table("db.t")
+    assert catalog.table("db.t").to_arrow().num_rows == 1
+
+
+def test_a_drop_that_broke_off_is_named_and_finished(catalog, fake, tmp_path):
+    catalog.create_table("db.t", SCHEMA)
+    (tmp_path / "w/db.db/t").rename(tmp_path / "gone")
+    with pytest.raises(NotFoundError, match="has no schema: a drop or a rename"):
+        catalog.table("db.t")
+    catalog.drop_table("db.t")
+    assert fake.tables == {}
+
+
+def test_a_rename_that_is_refused_leaves_the_table(catalog, fake, tmp_path):
+    catalog.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+
+    def refuse(method):
+        if method == "alter_table_with_environment_context":
+            raise protocol().MetaException(message="read only")
+
+    fake.before = refuse
+    with pytest.raises(StorageRefusedError, match="read only"):
+        catalog.rename_table("db.t", "db.u")
+    fake.before = None
+    assert catalog.table("db.t").to_arrow().num_rows == 1
+    assert not (tmp_path / "w/db.db/u").exists()
+
+
+def test_columns_that_the_metastore_refuses_are_not_put(catalog, fake, tmp_path):
+    table = catalog.create_table("db.t", SCHEMA)
+
+    def refuse(method):
+        if method == "alter_table_with_environment_context":
+            said = "The following columns have types incompatible with the existing columns"
+            raise protocol().InvalidOperationException(message=said)
+
+    fake.before = refuse
+    with pytest.raises(StorageRefusedError, match=r"disallow.incompatible.col.type.changes"):
+        table.alter(DropColumn("k"))
+    assert not (tmp_path / "w/db.db/t/schema/schema-1").exists()
+    assert catalog.table("db.t").schema == SCHEMA
+
+
+def test_a_schema_that_is_not_put_is_not_shown(catalog, monkeypatch):
+    table = catalog.create_table("db.t", SCHEMA)
+
+    def fail(*_args, **_more):
+        raise StorageRefusedError("disk full", kind="storage")
+
+    monkeypatch.setattr(SchemaLog, "create", fail)
+    with pytest.raises(StorageError):
+        table.alter(AddColumn("w", "INT"))
+    assert [c.name for c in entry(catalog, "db.t").columns] == ["k", "v"]
+
+
+# ---- the connection
+
+
+def test_a_metastore_that_is_gone_is_named(fake, tmp_path):
+    catalog = tidelake.open(tmp_path / "w", catalog=fake.options())
+    table = catalog.create_table("db.t", SCHEMA)
+
+    def hang_up(_method):
+        raise ConnectionError
+
+    fake.before = hang_up
+    with pytest.raises(StorageRefusedError, match=f"{fake.uri} does not answer") as caught:
+        catalog.list_databases()
+    assert caught.value.kind == "catalog_unreachable"
+    table.write([{"k": 1, "v": "a"}])  # files decide
+    fake.before = None
+    assert catalog.table("db.t").to_arrow().num_rows == 1
+
+
+def test_a_connection_that_was_lost_while_idle_is_opened_again(catalog, fake):
+    catalog.create_database("db")
+    lost = iter([True])
+
+    def hang_up_once(_method):
+        if next(lost, False):
+            raise ConnectionError
+
+    fake.before = hang_up_once
+    assert catalog.list_databases() == ["db"]
+
+
+def test_a_slow_metastore_is_given_up_in_time(fake, tmp_path):
+    done = Event()
+    options = fake.options(**{"hive.metastore.client.socket.timeout": "200 ms"})
+    catalog = tidelake.open(tmp_path / "w", catalog=options)
+    fake.before = lambda _method: done.wait(30)
+    try:
+        with pytest.raises(StorageRefusedError, match="does not answer"):
+            catalog.list_databases()
+    finally:
+        done.set()
+
+
+def test_the_next_address_is_tried(fake, tmp_path):
+    uri = f"thrift://127.0.0.1:{free_port()},{fake.uri}"
+    catalog = tidelake.open(tmp_path / "w", catalog=fake.options(uri=uri))
+    assert catalog.list_databases() == []
+
+
+def test_a_metastore_of_hive_4_is_asked_in_its_own_form(catalog, fake):
+    catalog.create_table("db.t", SCHEMA)
+
+    def left_out(method):
+        if method in {"get_table", "get_table_objects_by_name"}:
+            raise unknown_method(method)
+
+    fake.before = left_out
+    assert catalog.table("db.t").schema == SCHEMA
+    assert catalog.list_tables("db") == ["t"]
+    with pytest.raises(NotFoundError):
+        catalog.table("db.u")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({}, InvalidInputError, "needs the option 'uri'"),
+        ({"uri": "http://x:9083"}, InvalidInputError, "'thrift://host:9083'"),
+        ({"uri": "thrift://x:0"}, InvalidInputError, "'thrift://host:9083'"),
+        ({"hive.metastore.sasl.enabled": "true"}, UnsupportedError, "Kerberos"),
+        ({"hive.metastore.use.SSL": "true"}, UnsupportedError, "TLS"),
+        ({"hive-conf-dir": "/nowhere"}, InvalidInputError, "hive-site.xml cannot be read"),
+        ({"location-in-propertys": "true"}, InvalidInputError, "mean 'location-in-properties'"),
+        ({"metastore.client.class": "com.amazonaws.glue.X"}, UnsupportedError, "kind 'glue'"),
+        ({"hive.metastore.client.socket.timeout": "soon"}, InvalidInputError, "socket.timeout"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_sent(
+    tmp_path, monkeypatch, options, error, says
+):
+    monkeypatch.delenv("HIVE_CONF_DIR", raising=False)
+    given = {"type": "hive", **options}
+    if "uri" not in given and given.keys() != {"type"} and "hive-conf-dir" not in given:
+        given["uri"] = "thrift://127.0.0.1:1"
+    with pytest.raises(error, match=says):
+        tidelake.open(tmp_path, catalog=given)
+
+
+@pytest.mark.parametrize("key", ["format-table.enabled", "case-sensitive"])
+def test_what_is_not_covered_is_refused_by_name(fake, tmp_path, key):
+    with pytest.raises(UnsupportedError, match=f"'{key}' = 'true' is not supported"):
+        tidelake.open(tmp_path, catalog=fake.options(**{key: True}))
+
+
+def test_hive_site_says_the_address_and_the_warehouse(fake, tmp_path, monkeypatch):
+    site = (
+        "<configuration>"
+        f"<property><name>hive.metastore.uris</name><value>{fake.uri}</value></property>"
+        "<property><name>hive.metastore.warehouse.dir</name>"
+        f"<value>file:{tmp_path}/of-hive</value></property></configuration>"
+    )
+    (tmp_path / "hive-site.xml").write_text(site)
+    named = tidelake.open(catalog={"type": "hive", "hive-conf-dir": str(tmp_path)})
+    assert named.warehouse == f"{tmp_path}/of-hive"
+    monkeypatch.setenv("HIVE_CONF_DIR", str(tmp_path))
+    assert tidelake.open(catalog={"type": "hive"}).uri == f"{tmp_path}/of-hive"
+    (tmp_path / "hive-site.xml").write_text(site.replace("</conf", "<property><name>"
+        "hive.metastore.sasl.enabled</name><value>true</value></property></conf"))  # fmt: skip
+    with pytest.raises(UnsupportedError, match="Kerberos"):
+        tidelake.open(catalog={"type": "hive"})
+
+
+# ---- locks
+
+
+def test_a_table_is_locked_while_it_is_changed(fake, tmp_path):
+    catalog = tidelake.open(tmp_path / "w", catalog=fake.options(**{"lock.enabled": True}))
+    table = catalog.create_table("db.t", SCHEMA)
+    fake.calls.clear()
+    table.write([{"k": 1, "v": "a"}])
+    assert [c for c in fake.calls if "lock" in c] == ["lock", "unlock"]
+    table.alter(AddColumn("w", "INT"))
+    assert fake.locks == {}
+
+
+def test_without_the_option_local_tables_take_no_lock(catalog, fake):
+    catalog.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    assert not [c for c in fake.calls if "lock" in c]
+
+
+def test_a_lock_that_another_holds_is_waited_for_and_given_up(fake, tmp_path):
+    options = {"lock.enabled": True, "lock-acquire-timeout": "0 ms", "lock-check-max-sleep": "1 ms"}
+    catalog = tidelake.open(tmp_path / "w", catalog=fake.options(**options))
+    catalog.create_database("db")
+    fake.locks[0] = ("db", "t")
+    with pytest.raises(StorageRefusedError, match=r"'db.t' could not be locked") as caught:
+        catalog.create_table("db.t", SCHEMA)
+    assert caught.value.kind == "catalog_lock"
+    assert fake.locks == {0: ("db", "t")}
+    del fake.locks[0]
+    catalog.create_table("db.t", SCHEMA)
+
+
+# ---- views
+
+
+def test_a_view_is_kept_and_read_again(either):
+    either.create_table("db.t", SCHEMA)
+    fields = either.table("db.t").table_schema.fields
+    made = either.create_view("db.v", "SELECT * FROM t", fields, comment="c", options={"a": "b"})
+    found = either.view("db.v")
+    assert (found.query, found.comment) == ("SELECT * FROM t", "c")
+    assert found.options["a"] == "b"
+    assert [(f.name, f.type.as_nullable()) for f in found.fields] == [
+        (f.name, f.type.as_nullable()) for f in made.fields
+    ]
+    assert either.views("db") == ["v"]
+    assert either.list_tables("db") == ["t"]
+    with pytest.raises(AlreadyExistsError):
+        either.create_view("db.t", "SELECT 1", fields)
+    with pytest.raises(UnsupportedError, match="no dialects"):
+        either.alter_view_dialect("db.v", "add", dialect="flink", query="SELECT 2")
+    either.create_view("db.v", "SELECT 2", fields, if_exists="replace")
+    assert either.view("db.v").query == "SELECT 2"
+    either.drop_view("db.v")
+    assert either.views("db") == []
+
+
+def test_what_is_unknown_of_an_entry_stays_when_it_is_changed(catalog, fake):
+    table = catalog.create_table("db.t", SCHEMA)
+    kept = fake.tables["db", "t"]
+    kept.sd.parameters, kept.parameters = {"of": "others"}, {**kept.parameters, "more": "1"}
+    kept.sd.bucketCols = ["k"]
+    table.alter(AddColumn("w", "INT"))
+    found = fake.tables["db", "t"]
+    assert (found.sd.parameters, found.sd.bucketCols) == ({"of": "others"}, ["k"])
+    assert found.parameters["more"] == "1"
+    assert replace(entry(catalog, "db.t"), columns=()).owner == kept.owner

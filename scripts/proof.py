@@ -27,6 +27,7 @@ LOGS = ROOT / "out" / "proof"
 PYTEST = ("-m", "pytest", "--quiet", "--numprocesses", "2")
 RELIABILITY = "scripts/reliability.py"
 SIZE = "TIDELAKE_SIZE"
+MARK = re.compile(r"pytest\.mark\.(?:share\(|full\b)")
 LEFT_OUT = {"check", "size", "seconds", "cpu_seconds", "violations", "caught", "kinds"}
 """Figures of a check that the table has no room for."""
 
@@ -60,6 +61,13 @@ class Piece:
 
 def _tests(*places: str) -> Piece:
     return Piece((*PYTEST, "--dist", "worksteal", *places))
+
+
+def marked() -> list[str]:
+    """Modules of tests that have marks of a size (`tests/conftest.py`): here all of them runs."""
+    modules = sorted((ROOT / "tests").rglob("test_*.py"))
+    texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in modules}
+    return [name for name, text in texts.items() if MARK.search(text)]
 
 
 PIECES: dict[str, Piece] = {
@@ -152,6 +160,7 @@ PIECES: dict[str, Piece] = {
         "tests/unit/table/stream",
         "tests/sim/test_stream_histories.py",
     ),
+    "shares": Piece((*PYTEST, "--dist", "loadfile", "--no-loadscope-reorder", *marked())),
     "ui": Piece(("scripts/ui_check.py",)),
 }
 """In this order: what fails soonest stands first."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from minutes import LONGEST_FIRST, Minutes
+from sizes import FULL, SIZE
 from stuck import Stuck
 
 from tidelake.metadata.log import chain, incarnation
@@ -41,9 +42,28 @@ def pytest_collection_finish():
     gc.freeze()  # what was collected stays to the end
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    left_out = [item for item in items if not is_of_size(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
     turns = {name: turn for turn, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: turns.get(item.path.stem, len(turns)))
+
+
+def is_of_size(item):
+    """Whether a test runs at this size, by its marks ``full`` and ``share``.
+
+    ``share(n)`` keeps every so manieth combination of parameters. Where two grids are crossed these
+    are in turns: each value of one still meets a share of the other. At full size, or where one
+    combination is named on the command line, all run.
+    """
+    if SIZE is FULL or any("[" in word for word in item.config.args):
+        return True
+    share = item.get_closest_marker("share")
+    if share is not None and hasattr(item, "callspec"):
+        return sum(item.callspec.indices.values()) % share.args[0] == 0
+    return item.get_closest_marker("full") is None
 
 
 @pytest.fixture(scope="session")

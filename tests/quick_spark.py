@@ -54,6 +54,10 @@ CONF = {
     # far from UTC and with summer time: what depends on the session's zone shows
     "spark.sql.session.timeZone": "America/New_York",
     "spark.log.level": "OFF",
+    # the text of each plan for a page that nobody sees: short
+    "spark.sql.ui.explainMode": "simple",
+    # a stream that waits for rows asks its source a hundred times in a second otherwise
+    "spark.sql.streaming.pollingDelay": "50ms",
 }
 
 
@@ -76,7 +80,7 @@ def python(directory: Path) -> str:
 
 @functools.cache
 def ask_once() -> None:
-    """Ask a JVM once which class a name is; PySpark asks at each use.
+    """Ask a JVM once which class or package a name is; PySpark asks at each use.
 
     Ten packages are searched for a short name, and all jars for each: a tenth of the JVM's time.
     """
@@ -85,14 +89,18 @@ def ask_once() -> None:
 
 
 def _kept(ask):
-    """The question, with the classes that were its answers; what is no class yet may become one."""
+    """The question, with the classes and packages that were its answers.
+
+    A name that is no class yet may become one, but for one in small letters: that is a package's.
+    """
     known = {}
 
     def answer(self, name):
         place = (self._gateway_client, self.__dict__.get("_fqn"), name)
         if place not in known:
             found = ask(self, name)
-            if not isinstance(found, java_gateway.JavaClass):
+            is_package = isinstance(found, java_gateway.JavaPackage) and name.islower()
+            if not (is_package or isinstance(found, java_gateway.JavaClass)):
                 return found
             known[place] = found
         return known[place]

@@ -23,6 +23,7 @@ def check_branch(peer, path, name="b") -> None:
     assert difference(rows, table_cells(opened(path).branch(name).to_arrow()), columns) is None
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_branch_has_the_files_of_javas_and_both_write_to_it(peer, tmp_path, kind):
     source = forked(peer, tmp_path / "made/db.db/t", kind)

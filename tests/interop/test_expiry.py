@@ -17,6 +17,7 @@ pytestmark = pytest.mark.oracle
 LONGER = {"changelog.num-retained.min": "100", "changelog.num-retained.max": "100"}
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_expiry_leaves_what_java_leaves(peer, tmp_path, kind):
     source = tmp_path / "made/db.db/t"

@@ -61,6 +61,7 @@ def options_of(engine):
     return {} if engine in (*OF_NEWEST_ROWS, "vectors") else NEEDS_LOOKUP
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(("engine", "buckets", "types"), list(judged()))
 def test_java_finds_the_same_rows(peer, tmp_path, engine, buckets, types):
     draw = random.Random(f"{engine} {buckets} {types}")

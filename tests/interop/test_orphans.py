@@ -25,6 +25,7 @@ def aged(place) -> None:
             os.utime(path, (then, then))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_java_reads_and_writes_on_where_our_search_removed_files(peer, tmp_path, kind):
     place = tmp_path / "made/db.db/t"

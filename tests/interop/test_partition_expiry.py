@@ -124,6 +124,7 @@ TABLES = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     ("name", "keys"),
     [*((name, []) for name in TABLES), ("text", ["k", "p"]), ("update", ["k", "p"])],

@@ -40,6 +40,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(("engine", "time_type"), PAIRS)
 def test_the_same_rows_are_left(peer, tmp_path, engine, time_type):
     old, new = TIMES[time_type]

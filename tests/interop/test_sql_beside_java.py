@@ -37,7 +37,12 @@ JAVA_S_MAX = 600
 SCRIPTS = {script.name: script for script in scripts()}
 LONG = frozenset({"merge_append", "merge_keyed", "changelog"})
 """MERGE and changelogs have oracles of their own in tests/spark: these run at full size."""
-NAMES = [name for name in SCRIPTS if SIZE is FULL or java_record.is_live() or name not in LONG]
+OF_QUERIES = frozenset({"partitioned", "procedures", "queries", "system", "tags", "travel"})
+"""What they write is of the kinds that the others write: these run at full size, too."""
+AT_FULL_SIZE = LONG | OF_QUERIES
+NAMES = [
+    name for name in SCRIPTS if SIZE is FULL or java_record.is_live() or name not in AT_FULL_SIZE
+]
 OF_JAVA = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": 1}
 """Settings that Java's session has, and that of the tests has not."""
 UNORDERED = ("s_nu",)

@@ -106,6 +106,7 @@ def check_goes_on(peer, path: Path) -> None:
     assert {77, 78} <= set(found["k"].to_pylist())
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_rollback_leaves_what_java_leaves(peer, tmp_path, kind):
     source = tmp_path / "made/db.db/t"
@@ -154,6 +155,7 @@ def test_changes_are_read_when_java_has_expired_their_snapshots(peer, tmp_path, 
     assert [table.changes(start, mode="auto").to_pylist() for start in range(last)] == told
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_deleted_tag_takes_the_files_with_it_that_it_takes_in_java(peer, tmp_path, kind):
     source = tmp_path / "made/db.db/t"
@@ -175,6 +177,7 @@ def test_a_deleted_tag_takes_the_files_with_it_that_it_takes_in_java(peer, tmp_p
     check_goes_on(peer, ours)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_purge_leaves_what_java_leaves(peer, tmp_path, kind):
     source = tmp_path / "made/db.db/t"
@@ -251,6 +254,7 @@ def test_merged_manifests_are_read_by_java(peer, tmp_path):
     check_goes_on(peer, ours)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_system_tables_show_what_java_shows(peer, tmp_path, kind):
     path = tmp_path / "made/db.db/t"

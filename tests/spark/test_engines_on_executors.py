@@ -163,6 +163,7 @@ def test_every_pair_is_in_a_cell():
         assert {(c[one], c[other]) for c in cells} == {(v[one], v[other]) for v in valid}
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(("engine", "producer", "buckets", "marks"), RUN, ids=name_of)
 def test_states_and_changes_on_executors_are_those_of_a_dict(
     spark, lake, engine, producer, buckets, marks

@@ -61,6 +61,7 @@ def test_the_sql_of_fast_queries_runs(spark, tmp_path, capsys):
     assert "dynamicpruning" in shown.out
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "sql").glob("*.md")), ids=lambda p: p.stem)
 def test_the_sql_of_a_page_runs(page, spark, tmp_path, capsys):
     """All its blocks in turn; each answer that it shows, `--> row`, in its order."""

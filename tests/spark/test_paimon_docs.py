@@ -10,6 +10,7 @@ PAGES = {page.name: page for page in pages()}
 SETTINGS = ("spark.sql.sources.partitionOverwriteMode", "spark.paimon.write.merge-schema")
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 def test_the_statements_of_a_page(spark, tmp_path, page, capfd):
     lake = tidelake.spark.attach(spark, tmp_path / "warehouse")

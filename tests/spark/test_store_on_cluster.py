@@ -13,7 +13,9 @@ from servers.spark_standalone import Standalone
 
 import tidelake
 
-pytestmark = pytest.mark.timeout(600)
+# a master, two workers, their executors and a driver: six JVMs. Executors of their own write in
+# each landing, too (test_local_cluster.py)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 ROWS = 400
 CANARY = "canary-of-a-refused-key"

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import quick_spark
 from pyspark.sql import functions as F
-from sizes import SIZE
+from sizes import FULL, SIZE
 
 import tidelake.spark
 
@@ -25,6 +25,8 @@ DAYS = [
         "9999-12-30",
     )
 ]
+FEW = (1, 4, 8, 11) if SIZE is FULL else (1, 8)
+"""Days for what takes long: before and after the calendars part, in small."""
 NOON = dt.time(17, 2, 3, 456789)
 ZONES = ("UTC", "America/New_York", "Asia/Tokyo", "Europe/Amsterdam")
 SHAPES = {
@@ -144,6 +146,7 @@ def test_a_filter_on_an_old_time_keeps_its_rows(spark, lake, column, shape, numb
         assert found_by(lake.sql(f"SELECT i FROM db.{table} WHERE {where}")) == wanted
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("java8", ["true", "false"])
 def test_java_times_of_both_kinds_keep_the_rows(spark, lake, zone, java8):
@@ -152,27 +155,29 @@ def test_java_times_of_both_kinds_keep_the_rows(spark, lake, zone, java8):
         quick_spark.settings(spark, {"spark.sql.datetime.java8API.enabled": java8}),
     ):
         for column in COLUMNS:
-            for number in (1, 4, 8, 11):
+            for number in FEW:
                 where = condition(column, "equal", number)
                 rows = spark.sql(f"SELECT i FROM old.db.by_day WHERE {where}")
                 assert found_by(rows) == [number], where
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("zone", ZONES[:2])
 def test_the_data_source_keeps_the_rows_of_old_times(spark, lake, zone):
     place = lake.catalog.table("db.plain").handle.uri
     with zones(spark, jvm=zone, session=zone):
         for column in COLUMNS:
-            for number in (1, 4, 8, 11):
+            for number in FEW:
                 where = condition(column, "at least", number)
                 rows = spark.read.format("tidelake").load(place).where(where)
                 assert found_by(rows) == kept(column, "at least", number), where
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("zone", ZONES[1:3])
 def test_streams_keep_the_rows_of_old_times(spark, lake, tmp_path, zone):
-    wheres = [condition(c, "at least", n) for c in ("d", "l") for n in (1, 4, 8)]
-    wanted = [kept(c, "at least", n) for c in ("d", "l") for n in (1, 4, 8)]
+    wheres = [condition(c, "at least", n) for c in ("d", "l") for n in FEW]
+    wanted = [kept(c, "at least", n) for c in ("d", "l") for n in FEW]
     with zones(spark, jvm=zone, session=zone):
         for number, where in enumerate(wheres):
             name = f"old_times_{number}"
@@ -190,8 +195,10 @@ def test_streams_keep_the_rows_of_old_times(spark, lake, tmp_path, zone):
             spark.catalog.dropTempView(name)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("zone", ZONES[:2])
 def test_an_overwrite_replaces_the_partition_of_an_old_time(spark, lake, zone):
+    replaced = (1, 4, 9) if SIZE is FULL else (4,)
     for column, table in (("d", "by_day"), ("l", "by_moment")):
         copy = f"db.copy_{table}"
         lake.sql(f"DROP TABLE IF EXISTS {copy}")
@@ -201,7 +208,7 @@ def test_an_overwrite_replaces_the_partition_of_an_old_time(spark, lake, zone):
         values, literal = COLUMNS[column]
         others = [name for name in COLUMNS if name != column]
         with zones(spark, jvm=zone, session=zone):
-            for number in (1, 4, 9):
+            for number in replaced:
                 value = literal(values[number])
                 made = ", ".join(COLUMNS[o][1](COLUMNS[o][0][number]) for o in others)
                 spark.sql(
@@ -212,7 +219,7 @@ def test_an_overwrite_replaces_the_partition_of_an_old_time(spark, lake, zone):
                     "i", column, *others
                 ).writeTo(f"old.{copy}").overwrite(F.col(column) == F.expr(value))
         found = lake.catalog.table(copy).to_arrow().sort_by("i").to_pylist()
-        wanted = {i: i for i in range(len(DAYS))} | {n: 200 + n for n in (1, 4, 9)}
+        wanted = {i: i for i in range(len(DAYS))} | {n: 200 + n for n in replaced}
         assert {row["i"] for row in found} == set(wanted.values())
         for row in found:
             number = row["i"] % 100 if row["i"] >= 100 else row["i"]
@@ -222,12 +229,13 @@ def test_an_overwrite_replaces_the_partition_of_an_old_time(spark, lake, zone):
 def test_python_times_are_written_as_they_are(spark, lake):
     lake.sql("CREATE TABLE db.set_here (i INT, d DATE, l TIMESTAMP_LTZ(6), n TIMESTAMP(6))")
     lake.catalog.table("db.set_here").write(rows_of(list(range(len(DAYS)))))
+    set_ = range(0, len(DAYS), 1 if SIZE is FULL else 5)
     for zone in ZONES[:2]:
         with zones(spark, jvm=zone, session=zone):
-            for number in range(len(DAYS)):
+            for number in set_:
                 new = {name: values[number - 1] for name, (values, _) in COLUMNS.items()}
                 lake.update("db.set_here", new, where=f"i = {number}")
         found = lake.catalog.table("db.set_here").to_arrow().sort_by("i").to_pylist()
         for row in found:
             for name, (values, _) in COLUMNS.items():
-                assert row[name] == values[row["i"] - 1], (name, row)
+                assert row[name] == values[row["i"] - (row["i"] in set_)], (name, row)

@@ -110,6 +110,7 @@ def test_metadata_columns_are_java_s_objects_where_spark_takes_the_class(
 # ---- reads
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "condition",
     [

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from pyspark.sql import functions as F
+from sizes import FULL, SIZE
 
 import tidelake.spark
 from tidelake import InvalidInputError
@@ -16,14 +17,15 @@ A, WEIRD, SPACE, UNI = QUOTED
 COLUMNS = ", ".join(f"{name} INT" for name in QUOTED)
 STRUCT = "`st.r` STRUCT<`x.y`: INT, `we``ird`: STRING>"
 LAYOUTS = {
-    "fixed buckets": f"(`k.1` INT, {COLUMNS}, {STRUCT}, PRIMARY KEY (`k.1`) NOT ENFORCED)"
-    " WITH ('bucket' = '2', 'sequence.field' = 'we`ird')",
-    "dynamic buckets": f"(`k.1` INT, {COLUMNS}, {STRUCT}, PRIMARY KEY (`k.1`) NOT ENFORCED)"
-    " WITH ('bucket' = '-1')",
     "keys that move": f"(`k.1` INT, {COLUMNS}, {STRUCT}, PRIMARY KEY (`k.1`) NOT ENFORCED)"
     f" PARTITIONED BY ({WEIRD}) WITH ('bucket' = '-1')",
+    "fixed buckets": f"(`k.1` INT, {COLUMNS}, {STRUCT}, PRIMARY KEY (`k.1`) NOT ENFORCED)"
+    " WITH ('bucket' = '2', 'sequence.field' = 'we`ird')",
     "append": f"(`k.1` INT, {COLUMNS}, {STRUCT}) WITH ('bucket' = '-1')",
+    "dynamic buckets": f"(`k.1` INT, {COLUMNS}, {STRUCT}, PRIMARY KEY (`k.1`) NOT ENFORCED)"
+    " WITH ('bucket' = '-1')",
 }
+"""A landing runs the first and the third: all ways of a key's rows, and rows without a key."""
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +37,7 @@ def rows(frame):
     return sorted(tuple(row) for row in frame.collect())
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_statement_takes_columns_of_any_name(spark, here, layout):
     table = layout.replace(" ", "_")
@@ -48,9 +51,10 @@ def test_every_statement_takes_columns_of_any_name(spark, here, layout):
     assert rows(here.sql(f"SELECT `k.1`, {', '.join(QUOTED)} FROM {table}")) == [
         (k, *(n + (k - 1) % 3 for n in (10, 20, 30, 40))) for k in range(1, 7)
     ]
-    for name in QUOTED:
+    for number, name in enumerate(QUOTED):
         where = f"{name} IN (SELECT {name} FROM {table} WHERE `k.1` = 2) AND {name} > 10"
-        for read in (lambda q: here.sql(q), lambda q: spark.sql(q)):
+        doors = (here.sql, spark.sql)
+        for read in doors if SIZE is FULL else doors[number % 2 :][:1]:
             found = read(f"SELECT `k.1` FROM {whole} WHERE {where.replace(table, whole, 1)}")
             assert rows(found) == [(2,), (5,)]
         assert rows(spark.table(whole).where(F.col(name) > 0).select("`k.1`"))[-1] == (6,)

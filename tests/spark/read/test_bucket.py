@@ -132,6 +132,7 @@ def test_modulus_of_negative_numbers_rounds_down(spark):
     assert [row[0] for row in frame.select(column).collect()] == expected.tolist()
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(
     ("type_text", "value", "row_hex", "hash_value"),
     [  # rows and hashes of Java Paimon 1.3.1

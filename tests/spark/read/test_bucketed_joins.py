@@ -101,6 +101,7 @@ WITHOUT_SHUFFLE = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", WITHOUT_SHUFFLE)
 def test_equal_buckets_are_joined_without_a_shuffle(spark, warehouse, no_broadcast, name):
     check(spark, WITHOUT_SHUFFLE[name], buckets=2, shuffles=0)
@@ -130,6 +131,7 @@ WITH_SHUFFLE = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", WITH_SHUFFLE)
 def test_other_joins_are_shuffled(spark, warehouse, no_broadcast, name):
     check(spark, WITH_SHUFFLE[name], buckets=0, shuffles=2)

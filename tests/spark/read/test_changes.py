@@ -101,6 +101,7 @@ def test_changes_of_some_columns_and_rows(spark, lake, logged, mode):
     assert rows_of(some) == [line for line in kept if line[0] != "-U"]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("condition", ["v < 301.05", "p = 'a' AND v = 302.0", "k < 200"])
 def test_issue_36_an_update_that_leaves_a_filter_is_a_delete_by_every_door(

@@ -69,6 +69,7 @@ BETWEEN = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("engine", BETWEEN)
 def test_all_readers_see_the_same_rows_before_and_after_the_compaction(spark, lake, engine):
     table = lake.catalog.create_table(

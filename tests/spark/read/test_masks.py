@@ -81,6 +81,7 @@ def test_rows_are_the_kernels(lake, numbers):
     check(lake, numbers, columns=["v", "k"])
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "condition",
     [

@@ -101,6 +101,7 @@ def test_a_column_of_the_filter_need_not_be_wanted(lake, half_merged):
     assert frame.columns == ["k"]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "condition",
     [
@@ -188,6 +189,7 @@ def test_unknown_names_are_refused_with_near_ones(lake, half_merged):
         lake.table("db.t", columns=[])
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ["[a]", "_b", "c*", "{d}", "e f#%20"])
 def test_directories_that_spark_would_take_for_patterns(spark, tmp_path, name):
     import tidelake.spark
@@ -283,6 +285,7 @@ def test_values_of_every_type_are_the_kernels(spark, lake, typed):
         assert found == wanted, name
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", [n for n in TYPE_TEXTS if n != "f_time"])
 def test_equality_with_a_value_finds_its_row(lake, typed, name):
     _, values = TYPE_TEXTS[name]

@@ -136,6 +136,7 @@ PARTLY_MERGED = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", QUERIES)
 def test_files_are_scanned_in_the_querys_own_plan(spark, warehouse, name):
     with without_rule(spark):
@@ -152,6 +153,7 @@ def test_files_are_scanned_in_the_querys_own_plan(spark, warehouse, name):
     assert frame.schema == before.schema
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", PARTLY_MERGED)
 def test_rows_that_python_makes_are_in_the_plan_too(spark, warehouse, name):
     with without_rule(spark):

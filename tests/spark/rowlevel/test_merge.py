@@ -351,6 +351,7 @@ def shop(spark, tmp_path_factory):
     return lake
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     ("text", "error", "message", "shown"),
     [

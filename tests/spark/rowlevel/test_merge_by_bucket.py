@@ -6,6 +6,7 @@ import functools
 
 import pytest
 from proving.fsck import check_table
+from sizes import FULL, SIZE
 
 from tidelake.errors import InvalidInputError
 from tidelake.fileio import LocalFileIO
@@ -13,6 +14,8 @@ from tidelake.spark.rowlevel import merge_by_bucket, merge_by_join
 from tidelake.spark.rowlevel.merge_by_bucket import by_bucket
 from tidelake.spark.rowlevel.merge_cardinality import KeysOnce
 
+SHARE = 1 if SIZE is FULL else 3
+"""Every so manieth kind of clauses, each of which is two merges."""
 NESTED = "named_struct('a', {0}, 'b', array('x', NULL))"
 
 
@@ -96,7 +99,7 @@ def test_every_clause_by_composite_keys_and_partitions(lake, ways):
         "WHEN MATCHED AND s.v > 0 THEN UPDATE SET v = 60 DIV s.v"
         " WHEN NOT MATCHED AND s.v = 0 AND s.n IS NOT NULL THEN INSERT *",
         "WHEN MATCHED AND s.w = 'nothing' THEN DELETE",
-    ):
+    )[::SHARE]:
         assert both_ways(lake, ways, merging + clauses) is None, clauses
     assert both_ways(lake, ways, merging + "WHEN NOT MATCHED THEN INSERT *") is not None  # nulls
     found = rows(lake, "one")
@@ -121,7 +124,7 @@ def test_conditions_beside_the_key_and_what_comes_twice(lake, ways):
          " WHEN NOT MATCHED AND s.v > 3 THEN INSERT *", None),
         ("AND t.v > 100 WHEN NOT MATCHED AND s.v > 1 THEN INSERT *", None),  # an upsert
         ("WHEN MATCHED AND s.v = 2 THEN UPDATE SET w = t.w || s.w", None),
-    ):  # fmt: skip
+    )[::SHARE]:  # fmt: skip
         before = lake.catalog.table("default.one").latest_snapshot_id
         said = both_ways(lake, ways, merging + clauses)
         assert (said and said[0]) == kind, clauses
@@ -163,6 +166,7 @@ SET_ALL = "ON t.k = s.k WHEN MATCHED THEN UPDATE SET *"
 FIXED = "'bucket' = '1'"
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     ("columns", "options", "said", "by"),
     [

@@ -59,6 +59,7 @@ def history(lake):
     return [snapshots.load(n) for n in range(1, snapshots.latest_id() + 1)]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("layout", APPENDED)
 def test_rows_of_append_tables_are_deleted_and_updated_in_one_commit_each(spark, lake, layout):
     partition_keys, options = APPENDED[layout]

@@ -44,6 +44,7 @@ def test_issue_36_what_is_wrong_stands_behind_one_frame(spark, place, tmp_path):
         assert str(caught.value).count("  File ") == 1
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "condition",
     [

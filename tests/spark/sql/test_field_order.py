@@ -140,6 +140,7 @@ BAD = {
 }
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("path", BAD)
 def test_a_missing_or_unknown_field_is_named_by_its_path(spark, lake, table, path):
     column, value = path.split(".")[0], BAD[path]

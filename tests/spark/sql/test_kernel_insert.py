@@ -101,6 +101,7 @@ def _without_row(message):
     )
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("words", ROWS)
 def test_the_same_rows_as_through_spark(both, words):
     (kernel, spark), tables = both(words)
@@ -110,6 +111,7 @@ def test_the_same_rows_as_through_spark(both, words):
     assert kept[0]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("words", REFUSED)
 def test_the_same_refusals_as_through_spark(both, words):
     (kernel, spark), tables = both(words)

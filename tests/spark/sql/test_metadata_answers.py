@@ -80,6 +80,7 @@ def is_told(frame):
     return not any(reads in plan for reads in ("FileScan", "MapInArrow", "tidelake"))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("text", [*ANSWERED, *BY_SPARK_ALONE])
 def test_they_are_those_of_the_rows(spark, warehouse, text):
     expected = spark.sql(text.replace("@", "rows_of_"))
@@ -93,6 +94,7 @@ def test_they_are_those_of_the_rows(spark, warehouse, text):
     assert is_told(ours) == (text in ANSWERED)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("text", READ)
 def test_where_metadata_is_not_exact_rows_are_read(spark, warehouse, text):
     expected = rows_of(spark.sql(text.replace("@", "rows_of_")))

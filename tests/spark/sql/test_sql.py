@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
+from sizes import FULL, SIZE
 
 import tidelake.spark
 from tidelake.catalog.staging import STAGING_DIRECTORY
@@ -52,6 +53,7 @@ def shop(spark, tmp_path_factory):
     return lake
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
@@ -629,9 +631,10 @@ def test_hints_that_nobody_knows_are_refused_and_those_of_spark_pass(lake):
 
 
 def test_long_statements(shop, lake):
-    many = " OR ".join(f"o.id = {n}" for n in range(900))
+    half = 450 if SIZE is FULL else 60
+    many = " OR ".join(f"o.id = {n}" for n in range(2 * half))
     assert rows(shop, f"SELECT count(*) FROM orders o WHERE {many}") == [(3,)]
-    mixed = " OR ".join(f"o.id = {n} OR o.price = {n}" for n in range(10, 460))
+    mixed = " OR ".join(f"o.id = {n} OR o.price = {n}" for n in range(10, 10 + half))
     assert rows(shop, f"SELECT count(*) FROM orders o WHERE {mixed}") == [(0,)]
     # more than the stack of Java's threads holds by itself
     every = " AND ".join(f"o.id <> {n}" for n in range(2, 1400))

@@ -138,6 +138,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_value_that_does_not_fit_names_table_and_column(lake, kind, fault, capfd):

@@ -77,6 +77,7 @@ def plain(spark):
     return other
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("text", QUERIES)
 def test_a_query_in_a_spelling_of_spark_gives_sparks_rows(syntax, plain, text):
     found, expected = syntax.sql(text), plain.sql(text)
@@ -164,6 +165,7 @@ HANDED_OVER = [
 """What sqlglot does not parse, and Spark does."""
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("text", HANDED_OVER)
 def test_a_query_that_only_spark_can_parse_runs_as_it_stands(syntax, plain, text):
     with pytest.raises(InvalidInputError, match="cannot be parsed here"):

@@ -330,6 +330,7 @@ def minutes(found):
     return [(s.strftime("%M"), e.strftime("%M"), k, n) for s, e, k, n in found]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     ("window", "expected"),
     [

@@ -100,6 +100,7 @@ def test_tasks_keep_first_rows(spark, lake):
     assert state(lake) == sorted((p, k, values(k)[0]) for p in "ab" for k in range(1, 23))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "producer", [LOOKUP, FULL_COMPACTION], ids=lambda o: next(iter(o.values()))
 )
@@ -163,6 +164,7 @@ def of_one_key(engine, rows):
     return (sum(v) if engine is SUMS else v[-1]) if v else None, t[-1] if t else None
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     ("engine", "producer"), EXPIRING, ids=lambda o: o.get("merge-engine", "-".join(o.values()))
 )

@@ -112,6 +112,7 @@ def both(tables, runners, job, *, files=True):
     return done[0]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", KEYED)
 @pytest.mark.parametrize("full", [True, False])
 def test_a_compaction_of_a_keyed_table(catalog, runners, kind, full):
@@ -129,6 +130,7 @@ def test_a_compaction_of_an_append_table(catalog, runners, kind):
     both(tables, runners, lambda t, r: compact_table(t.handle, Chosen(), full=True, runner=r))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", POSTPONED)
 @pytest.mark.parametrize("full", [True, False])
 def test_rows_that_wait_get_their_buckets_in_one_commit(spark, catalog, runners, kind, full):
@@ -166,6 +168,7 @@ def test_buckets_without_new_rows_are_compacted_in_the_commit_of_those_with_some
         assert len(files) == len(set(map(str, files.to_pylist())))  # one in each bucket
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", APPEND)
 @pytest.mark.parametrize("new_values", [None, {"v": -1}], ids=["delete", "update"])
 def test_a_change_of_rows_of_an_append_table(catalog, runners, kind, new_values):

@@ -148,6 +148,7 @@ def awaited(look, seconds=60):
     return found
 
 
+@pytest.mark.full
 def test_a_broker_that_dies_in_the_middle_of_a_stream_and_comes_back(lake, tmp_path):
     with mortal_broker(tmp_path / "kafka") as broker:
         topics = Topics(broker.servers)

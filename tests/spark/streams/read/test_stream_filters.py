@@ -66,6 +66,7 @@ def streamed(lake, frame, name, checkpoint, **given):
     assert query.awaitTermination(120)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("producer", PRODUCERS)
 def test_issue_36_what_leaves_a_filter_leaves_the_target(lake, checkpoints, producer):
     source = made(lake, "s", keys=("p", "k"), partition_keys=("p",), changelog_producer=producer)
@@ -149,6 +150,7 @@ def removing(lake, engine):
     return made(lake, "t", merge_engine=engine, **{option: "true"})
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("engine", AT_DELETE)
 @pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
 def test_issue_36_a_filter_of_a_stream_leaves_a_target_that_removes_at_deletes_alone(

@@ -136,6 +136,7 @@ def test_a_batch_of_a_query_with_state_that_comes_again_keeps_its_state(
     assert rows(lake) == [(1, 111), (2, 11)]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("options", [ON_EXECUTORS, ON_DRIVER], ids=["executors", "driver"])
 @pytest.mark.parametrize("definition", [KEYED, APPEND], ids=["keyed", "append"])
 def test_a_batch_that_comes_again_is_committed_already(
@@ -200,6 +201,7 @@ def test_no_row_is_computed_twice(spark, lake, stream, run, options):
     assert (counted.value, len(rows(lake))) == (22, 22)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     ("definition", "options"),
     [
@@ -298,6 +300,7 @@ def test_snapshots_carry_the_watermark_that_spark_notes(lake, stream, run, check
     assert log["watermark"].to_pylist() == expected
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("wanted", [False, True])
 @pytest.mark.parametrize("options", [ON_EXECUTORS, ON_DRIVER], ids=["executors", "driver"])
 def test_a_batch_without_rows_makes_no_snapshot_unless_asked(lake, stream, run, options, wanted):

@@ -27,7 +27,7 @@ LOGS = ROOT / "out" / "proof"
 PYTEST = ("-m", "pytest", "--quiet", "--numprocesses", "2")
 RELIABILITY = "scripts/reliability.py"
 SIZE = "TIDELAKE_SIZE"
-MARK = re.compile(r"pytest\.mark\.(?:share\(|full\b)")
+MARK = re.compile(r"pytest\.mark\.(?:share\(|full\b)|^@given\(", re.MULTILINE)
 LEFT_OUT = {"check", "size", "seconds", "cpu_seconds", "violations", "caught", "kinds"}
 """Figures of a check that the table has no room for."""
 
@@ -64,7 +64,7 @@ def _tests(*places: str) -> Piece:
 
 
 def marked() -> list[str]:
-    """Modules of tests that have marks of a size (`tests/conftest.py`): here all of them runs."""
+    """Modules of which a landing runs a share, by marks (`tests/conftest.py`) or of examples."""
     modules = sorted((ROOT / "tests").rglob("test_*.py"))
     texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in modules}
     return [name for name, text in texts.items() if MARK.search(text)]

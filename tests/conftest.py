@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from minutes import LONGEST_FIRST, Minutes
-from sizes import FULL, SIZE
+from sizes import FULL, SIZE, examples
 from stuck import Stuck
 
 from tidelake.metadata.log import chain, incarnation
@@ -19,6 +19,7 @@ from tidelake.telemetry import invariants
 
 settings.register_profile(
     "tidelake",
+    max_examples=examples(100),
     # how long examples take says more of the machine's load than of the code
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -11,6 +11,8 @@ from arch.sources import ROOT, trees
 import tidelake
 
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+HOLDS_FUNCTIONS = (ast.stmt, ast.excepthandler, ast.match_case)
+"""Expressions hold none, and are nine tenths of a tree."""
 
 
 def written():
@@ -64,6 +66,8 @@ def constructor(node, known):
 def described(tree, known):
     """Each function and class with what its signature takes."""
     for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, HOLDS_FUNCTIONS):
+            continue
         if isinstance(node, FUNCTION):
             yield node, arguments(node, is_method=isinstance(tree, ast.ClassDef))
         elif isinstance(node, ast.ClassDef):

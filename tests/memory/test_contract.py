@@ -36,6 +36,7 @@ def test_writing_reading_compacting_and_planning_stay_inside_their_memory(shape,
     assert done.stdout.count(" of 48 MiB beside ") == works, done.stdout
 
 
+@pytest.mark.full  # its pieces of work run above in a smaller memory
 def test_what_stays_resident_with_the_allocators_as_they_are_fits_too():
     done = run("--shape", "logged", "--resident")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -3,6 +3,7 @@
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.metadata.made import UNHURRIED
 from unit.types.strategies import tables
 
@@ -28,7 +29,7 @@ def is_read(data_type):
     return not is_wide_decimal(data_type)
 
 
-@settings(UNHURRIED, max_examples=100)
+@settings(UNHURRIED, max_examples=examples(100))
 @given(tables(), st.data())
 def test_a_field_of_all_rows_is_that_of_each_damaged_or_not(table, data):
     types, rows = table

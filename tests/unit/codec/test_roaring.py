@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
+from sizes import examples
 
 from tidelake.codec.roaring import decode, encode_groups, encode_one, union
 from tidelake.errors import CorruptError
@@ -48,7 +49,7 @@ def test_every_kind_of_container_is_of_the_size_that_the_format_says():
     assert size(np.arange(0, 5 * 65_536, 65_536)) == 8 + 5 * 8 + 5 * 2
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_changed_bytes_are_refused_or_give_positions_in_order(data):
     positions = sorted_array(data.draw(SPARSE)) if data.draw(st.booleans()) else np.arange(5_000)

@@ -4,6 +4,7 @@ import itertools
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.metadata.made import UNHURRIED, added, deleted
 
 from tidelake.commit.manifest_merge import MergeRule, merge_manifests, minor_start, wants_full
@@ -59,7 +60,7 @@ def entries_of(commands):
         yield commit
 
 
-@settings(UNHURRIED, max_examples=60)
+@settings(UNHURRIED, max_examples=examples(60))
 @given(
     st.lists(st.lists(st.integers(-5, 3), min_size=1, max_size=4), max_size=25),
     st.sampled_from([20, 60, 10_000]),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.format.rows import batch_of, field, write
 
 from tidelake.format import FormatOptions, read_batches
@@ -25,7 +26,7 @@ def files_of(file_format):
     return FILES[file_format]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     st.sampled_from(["parquet", "orc", "avro"]),
     st.sets(st.integers(0, ROWS - 1)) | st.just(set(range(ROWS))) | st.just(set(range(60, 150))),

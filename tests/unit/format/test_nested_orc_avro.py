@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import orc
+from sizes import examples
 from unit.format.rows import SCALARS, batch_of, field, some_value_of, write
 
 from tidelake.errors import CorruptError, UnsupportedError
@@ -124,7 +125,7 @@ def value_strategy(data_type, file_format):
 
 @pytest.mark.parametrize("file_format", FORMATS)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_any_nested_values_come_back(file_format, data):
     count = data.draw(st.integers(1, 3))
     next_id = iter(range(100, 1000))

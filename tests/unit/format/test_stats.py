@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.format.rows import SCALARS, batch_of, field, values_of, write
 
 from tidelake.errors import InvalidInputError
@@ -24,7 +25,7 @@ def stats_of(type_, values, *, mode="truncate(16)", name="c", row_group_rows=1_0
 
 
 @given(st.sampled_from(SCALARS), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_bounds_are_the_least_and_greatest_stored_value(type_, data):
     values = data.draw(st.lists(values_of(type_), min_size=1, max_size=20))
     f = field(0, "c", type_)
@@ -39,7 +40,7 @@ def test_bounds_are_the_least_and_greatest_stored_value(type_, data):
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=10), st.integers(1, 20))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_cut_text_bounds_hold_every_value(values, length):
     stats = stats_of("STRING", values, mode=f"truncate({length})")
     assert all(stats.min.encode() <= v.encode() for v in values)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.metadata.made import UNHURRIED, data_file
 from unit.metadata.manifest.test_entry_table import FILES
 
@@ -46,7 +47,7 @@ DELETION_CHANGES = st.builds(
 SEVERAL = st.lists(FILES, max_size=2).map(tuple)
 
 
-@settings(UNHURRIED, max_examples=40)
+@settings(UNHURRIED, max_examples=examples(40))
 @given(
     st.builds(
         CommitMessage,

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.format.file_index.golden_indexes import sections
 
 from tidelake.errors import CorruptError, NotFoundError, UnsupportedError
@@ -113,7 +114,7 @@ def predicates(type_text: str):
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(case=st.sampled_from(CASES), data=st.data())
 def test_no_matching_row_is_ruled_out(case, data):
     type_text, kind = case
@@ -192,7 +193,7 @@ def test_an_index_file_is_read_from_the_storage():
         indexed_rows(Compare("==", "a", -1), "/t/y.index", fileio, **asked)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(data=st.data())
 def test_a_changed_bit_in_our_own_index_changes_no_answer(data):
     field = DataField(0, "a", parse_type("INT"))
@@ -209,7 +210,7 @@ def test_a_changed_bit_in_our_own_index_changes_no_answer(data):
     assert rows is True or np.array_equal(rows, right)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(data=st.data())
 def test_a_damaged_index_of_java_s_is_refused_or_answers(data):
     """Java's have no checksum: what shows is refused, and no other error comes out."""

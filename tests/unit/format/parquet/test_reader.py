@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.format.rows import (
     PATH,
     SCALARS,
@@ -52,7 +53,7 @@ def test_every_scalar_type_comes_back(compression):
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_any_values_come_back(data):
     types = data.draw(st.lists(st.sampled_from(SCALARS), min_size=1, max_size=4))
     rows = data.draw(st.integers(1, 12))

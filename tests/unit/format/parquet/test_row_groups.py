@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.format.rows import PATH, SCALARS, batch_of, field, parquet_of, values_of, write
 
 from tidelake.format import FormatOptions, read_batches
@@ -26,7 +27,7 @@ def groups_of(files, fields, predicate):
     st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
     st.data(),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_rows_are_those_of_a_read_without_skipping(type_, op, data):
     fields = [field(0, "c", type_)]
     values = data.draw(st.lists(values_of(type_), min_size=6, max_size=6))

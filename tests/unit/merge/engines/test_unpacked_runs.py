@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.merge.runs.test_bounded import files_in
 from unit.merge.runs.test_changelog import (
     ENGINES,
@@ -58,7 +59,7 @@ class Opened:
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_rows_and_changes_are_those_of_one_merge(tmp_path_factory, engine, data):
     runs, rule = data.draw(compactions(engine))

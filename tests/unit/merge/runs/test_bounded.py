@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.merge.engines.oracle import Row, deduplicate, from_batches, schema_of, spec_of, to_run
 from unit.merge.runs.test_sorted_runs import bucket_runs
 
@@ -44,7 +45,7 @@ class Opened:
         return RunSource(batches, len(run) if size_bytes is None else size_bytes, held_bytes)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(bucket_runs(), st.integers(1, 8), st.booleans(), st.booleans(), st.booleans())
 def test_a_merge_in_steps_equals_one_merge(
     tmp_path_factory, bucket, at_once, descending, ignore, drop

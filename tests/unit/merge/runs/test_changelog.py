@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from tidelake.merge import ChangeRule, MergeSpec, merge_with_changes
 from tidelake.options import Options
@@ -166,7 +167,7 @@ def compactions(draw: Any, engine: str) -> tuple[list[tuple[int, dict]], ChangeR
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_rows_and_changes_equal_the_model(engine, data):
     runs, rule = data.draw(compactions(engine))

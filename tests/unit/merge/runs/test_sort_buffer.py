@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.merge.engines.oracle import Row, deduplicate, from_batches, schema_of, spec_of, to_run
 from unit.merge.runs.test_sorted_runs import KEY_TYPES, SEQUENCE_TYPES, VALUES
 
@@ -30,7 +31,7 @@ def arrivals(draw: Any) -> tuple[list[str], list[str], list[Row]]:
     return keys, sequence, rows
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(arrivals(), st.integers(1, 41), st.booleans(), st.booleans())
 def test_buffer_equals_the_row_by_row_oracle(arrived, batch_rows, descending, ignore):
     keys, sequence, rows = arrived

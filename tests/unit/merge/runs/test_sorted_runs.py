@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.merge.engines.oracle import (
     Row,
     deduplicate,
@@ -76,7 +77,7 @@ def bucket_runs(draw: Any) -> tuple[list[str], list[str], list[list[Row]]]:
     return keys, sequence, runs
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     bucket_runs(),
     st.integers(1, 31),

@@ -11,6 +11,7 @@ import pytest
 from backports import zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.metadata.made import UNHURRIED
 
 from tidelake.errors import CorruptError, UnsupportedError
@@ -45,7 +46,7 @@ RECORDS = st.lists(
 CODECS = ["zstandard", "snappy", "deflate", "null"]
 
 
-@settings(UNHURRIED, max_examples=50)
+@settings(UNHURRIED, max_examples=examples(50))
 @given(RECORDS, st.sampled_from(CODECS))
 def test_records_come_back_as_they_went_in(records, codec):
     data = encode_container(SCHEMA, records, codec=codec, name="m")

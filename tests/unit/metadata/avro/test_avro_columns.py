@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.metadata.made import UNHURRIED, added, deleted, fixture_tables, partition
 
 from tidelake.codec.avro_block import avro_long
@@ -135,7 +136,7 @@ def test_columns_are_what_fastavro_reads(entries):
     assert same_as_one_by_one(len(entries), payload_of(entries))
 
 
-@settings(UNHURRIED, max_examples=40)
+@settings(UNHURRIED, max_examples=examples(40))
 @given(ENTRIES, st.data())
 def test_damaged_entries_are_never_read_otherwise_than_one_by_one(entries, data):
     payload = bytearray(payload_of(entries))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.metadata.made import UNHURRIED, added, data_file, deleted, partition
 
 from tidelake.errors import CorruptError
@@ -56,7 +57,7 @@ SMALL = st.builds(
 )
 
 
-@settings(UNHURRIED, max_examples=50)
+@settings(UNHURRIED, max_examples=examples(50))
 @given(st.lists(ENTRIES, max_size=5))
 def test_entries_come_back_as_they_went_in(entries):
     assert EntryTable.of(entries).to_entries() == entries
@@ -82,7 +83,7 @@ def model_fold(entries):
     return list(live.values())
 
 
-@settings(UNHURRIED, max_examples=150)
+@settings(UNHURRIED, max_examples=examples(150))
 @given(st.lists(SMALL, max_size=8))
 def test_fold_gives_what_a_dict_gives(entries):
     half = len(entries) // 2
@@ -95,7 +96,7 @@ def test_fold_gives_what_a_dict_gives(entries):
         assert EntryTable.fold(tables).to_entries() == expected
 
 
-@settings(UNHURRIED, max_examples=150)
+@settings(UNHURRIED, max_examples=examples(150))
 @given(st.lists(SMALL, max_size=10), st.integers(0, 10))
 def test_cancelling_a_part_does_not_change_what_all_fold_to(entries, start):
     legal = []  # keep what is legal, so that most examples tell something

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.metadata.made import UNHURRIED, added, data_file
 from unit.types.predicate.strategies import few_valued_columns, filtered_tables, ranges_of
 
@@ -73,7 +74,7 @@ def entries_of(files):
     return EntryTable.of(dataclasses.replace(added(), file=f) for f in files)
 
 
-@settings(UNHURRIED, max_examples=120)
+@settings(UNHURRIED, max_examples=examples(120))
 @given(files_and_filter())
 def test_a_verdict_is_that_of_the_file(case):
     now, schemas, files, predicate = case

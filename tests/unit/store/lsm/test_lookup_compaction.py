@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.store.bucket_world import Bucket, schema_of
 
 from tidelake.errors import NotFoundError, StorageError
@@ -54,7 +55,7 @@ WRITES = st.lists(
 ).map(lambda writes: [(o, [(k, v % 2**31) for k, v in rows]) for o, rows in writes])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(WRITES, st.sampled_from(["1 b", "1 kb", "1 mb"]))
 def test_first_row_keeps_one_row_of_a_key_above_level_0(writes, target):
     bucket = Bucket(schema_of(options={**FIRST_ROW, **SMALL, "target-file-size": target}))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.store.bucket_world import Bucket, kinds, schema_of, upserts
 
 from tidelake.codec.binary_row import decode_row
@@ -327,7 +328,7 @@ def test_what_is_written_and_compacted_in_one_commit_is_added_before_it_is_repla
     assert {row[2] for row in bucket.rows().values()} == {5}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 30), st.sampled_from([0, 0, 0, 2, 1, 3])), max_size=25),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from proving.one_key import merged
+from sizes import examples
 from unit.store.bucket_world import Bucket, kinds, schema_of
 
 import tidelake.store.lsm.read_file as read_file
@@ -101,7 +102,7 @@ def histories(draw: Any) -> list[tuple[str, list[tuple[int, str | None, int | No
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(histories(), st.sampled_from(["1 b", "1 kb", "1 mb"]), st.sampled_from(["true", "false"]))
 def test_files_above_level_0_hold_each_row_once_and_whole(engine, history, target, bitmap64):
     options = {**MARKS, **SMALL, **ENGINES[engine], "target-file-size": target}

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from proving.changelog import ChangelogModel, ReplayError, replay
+from sizes import examples
 
 import tidelake
 from tidelake.fileio import MemoryFileIO
@@ -72,7 +73,7 @@ def logged(table, start, end=None):
     return rows_of(table.changes(start, end, mode="changelog"))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_a_producer_writes_what_the_model_says(program):
     options, steps = program
@@ -96,7 +97,7 @@ def test_a_producer_writes_what_the_model_says(program):
             assert {row[0]: row for row in rows_of(table.to_arrow())} == model.state()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(), st.sampled_from(["1", "2", "3"]), st.sampled_from(["2", "3"]))
 def test_a_changelog_of_full_compactions_replays_to_the_last_level(program, commits, trigger):
     options, steps = program

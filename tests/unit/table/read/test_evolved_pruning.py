@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 import tidelake
 from tidelake.errors import InvalidInputError
@@ -31,7 +32,7 @@ VALUES = {
 }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data())
 def test_pruning_over_a_retyped_column_changes_no_answer(data):
     old = data.draw(st.sampled_from(sorted(VALUES)))

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from proving.fsck import check_table
 from proving.interleave import Meddled
+from sizes import examples
 
 import tidelake
 from tidelake.errors import ConflictError, InvalidInputError, UnsupportedError
@@ -587,7 +588,7 @@ def test_an_update_with_an_identity_is_done_once(layout):
     assert rows_in(table, where="k = 3")[0]["n"] == 4
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     st.sampled_from(sorted(LAYOUTS)),
     st.lists(

@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.types.predicate.strategies import OPERATORS
 from unit.types.strategies import values
 
@@ -97,7 +98,7 @@ NUMBERS = (
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_numbers_compare_exactly_whatever_their_form(data):
     field = data.draw(st.sampled_from(FIELDS[:3]))

@@ -1,6 +1,7 @@
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from sizes import examples
 from unit.types.predicate.strategies import filtered_tables, holds
 
 from tidelake.types import DataField, parse_type
@@ -14,7 +15,7 @@ def batch_of(fields, columns):
     return pa.RecordBatch.from_arrays(arrays, names=[f.name for f in fields])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(filtered_tables())
 def test_kept_rows_are_those_of_sql(table):
     fields, columns, predicate = table

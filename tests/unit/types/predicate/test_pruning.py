@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 from unit.types.predicate.strategies import (
     FEW_VALUES,
     few_valued_columns,
@@ -33,7 +34,7 @@ RANGES = {
 }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_no_file_with_a_matching_row_is_pruned(data):
     fields, columns, predicate = data.draw(filtered_tables())
@@ -41,7 +42,7 @@ def test_no_file_with_a_matching_row_is_pruned(data):
 
 
 @pytest.mark.parametrize("type_text", FEW_VALUES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_no_file_is_pruned_where_bounds_and_literals_meet(type_text, data):
     fields, columns, predicate = data.draw(few_valued_columns(type_text))

@@ -44,6 +44,7 @@ def test_a_branch_has_the_files_of_javas_and_both_write_to_it(peer, tmp_path, ki
         check_goes_on(peer, path)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", ["keyed", "dynamic", "appended"])
 def test_a_fast_forward_leaves_what_java_leaves(peer, tmp_path, kind):
     source = forked(peer, tmp_path / "made/db.db/t", kind)

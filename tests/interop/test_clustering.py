@@ -39,6 +39,7 @@ def fill(peer, place, commits):
             )
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("order", ["order", "zorder", "hilbert"])
 def test_java_reads_sorted_tables_and_writes_on(peer, tmp_path, order):
     place = tmp_path / "made/db.db/t"

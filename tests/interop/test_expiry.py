@@ -43,6 +43,7 @@ def test_an_expiry_leaves_what_java_leaves(peer, tmp_path, kind):
     check_goes_on(peer, ours)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", ["keyed", "logged", "appended"])
 def test_changelogs_that_outlive_their_snapshots_are_those_of_java(peer, tmp_path, kind):
     source = tmp_path / "made/db.db/t"

@@ -140,6 +140,7 @@ def test_a_rollback_to_a_tag_of_an_expired_snapshot_leaves_what_java_leaves(peer
     check_goes_on(peer, ours)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", ["keyed", "logged", "appended"])
 def test_changes_are_read_when_java_has_expired_their_snapshots(peer, tmp_path, kind):
     """By changelogs that outlive their snapshots; without a producer, by the rows as written."""

@@ -15,6 +15,7 @@ import pytest
 import quick_spark
 from servers.ports import free_port
 from servers.s3 import S3Server
+from sizes import FULL, SIZE
 
 from tidelake.spark.sessions.java_runtime import java_home
 
@@ -23,6 +24,8 @@ pytestmark = pytest.mark.timeout(1_000)  # the first test waits for all scenario
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 START_S = 180
+LEFT_OUT = [] if SIZE is FULL else ["queries", "procedures", "frames", "stored"]
+"""Scenarios that go the same ways through Connect as the others do: marked `full` below."""
 SETTINGS = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",
@@ -104,6 +107,7 @@ def seen(server, environment, tmp_path_factory):
             sys.executable,
             str(Path(__file__).with_name("connect_program.py")),
             str(tmp_path_factory.mktemp("connect")),
+            *LEFT_OUT,
         ],
         capture_output=True,
         text=True,
@@ -141,6 +145,7 @@ def test_inserts_write_on_the_servers_executors(seen):
     assert log == [[100, 4950]]
 
 
+@pytest.mark.full
 def test_queries_join_travel_and_see_the_sessions_views(seen):
     joined, travelled, hinted, named, system, mixed, view = seen["queries"]
     assert joined == [[1, "tea", "line 1"], [3, "rye", "line 3"]]
@@ -166,6 +171,7 @@ def test_merges_by_statement_and_by_frame(seen):
     assert ambiguous["kind"] == "merge_row_twice"
 
 
+@pytest.mark.full
 def test_procedures_run(seen):
     kinds, tagged, orders = seen["procedures"]
     assert kinds == [["APPEND"], ["COMPACT"], ["OVERWRITE"]]
@@ -173,6 +179,7 @@ def test_procedures_run(seen):
     assert orders == [[1, "2.50"], [2, "2.50"], [3, "3.50"]]
 
 
+@pytest.mark.full
 def test_frames_are_written_read_and_changed(seen):
     wide, count, changes, read, copied = seen["frames"]
     assert wide == [[1, "new"], [3, "new!"], [5, "new"], [7, "new"]]
@@ -223,6 +230,7 @@ def test_a_refused_row_leaves_nothing(seen):
     assert seen["errors"]["strict"]["text"] == "[]"
 
 
+@pytest.mark.full
 def test_an_object_store_is_reached_with_keys_of_the_servers_environment(seen):
     found, asked = seen["stored"]
     assert found == [[0], [1], [3]], found

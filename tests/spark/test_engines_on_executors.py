@@ -283,6 +283,7 @@ LATE_MORE = [
 ]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     ("engine", "producer", "descending"), LATE + (LATE_MORE if SIZE is FULL else [])
 )

@@ -97,6 +97,7 @@ def key_sets(fields):
     return singles + [[by_type[t] for t in types] for types in composite]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(("buckets_count", "sets_from"), [(ALL_BITS, 0), (7, -5), (1, -2)])
 def test_the_expression_gives_the_kernels_bucket(spark, sample, buckets_count, sets_from):
     fields, arrays, frame = sample

@@ -85,6 +85,7 @@ def test_changes_are_of_the_moment_they_were_asked_for(spark, lake, logged):
     assert lake.changes("db.t", 2, columns=["k"]).count() == len(before) + 10
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_changes_of_some_columns_and_rows(spark, lake, logged, mode):
     condition = "p = 'a' AND v > 300"

@@ -341,6 +341,7 @@ def test_a_column_that_was_added_is_null_in_masked_files_of_before(lake, numbers
     check(lake, table, masked=False, columns=["late"], where="late IS NULL")
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     "options", [{}, {"deletion-vectors.enabled": "true"}, {"ignore-delete": "true"}]
 )

@@ -128,6 +128,7 @@ def bag(rows):
     return sorted(tuple(repr(r[c]) for c in COLUMNS) for r in rows)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_merges_at_random_do_what_the_definition_says(lake, monkeypatch, layout):
     if layout == "keyed, by joins":

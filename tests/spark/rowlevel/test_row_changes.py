@@ -137,6 +137,7 @@ def test_whole_partitions_go_by_metadata_alone(spark, lake, monkeypatch):
     assert state(lake) == {}
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("layout", ["append", "marked", "keyed"])
 def test_another_commit_in_between_is_not_undone(spark, lake, layout, monkeypatch):
     keys = ["k"] if layout == "keyed" else []

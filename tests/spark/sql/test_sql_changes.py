@@ -29,6 +29,7 @@ def s(a, b):
 # ---- fields inside columns
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", TABLES)
 def test_fields_of_structs_are_set_as_java_does(lake, kind):
     """The rows are those of Java Paimon 2.1 on Spark 4.1 after the same statements."""
@@ -88,6 +89,7 @@ def test_fields_that_cannot_be_set_are_shown_in_the_text(lake, text, error, mess
 # ---- parameters
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", TABLES)
 def test_parameters_reach_statements_that_change_rows(lake, kind):
     lake.sql(f"CREATE TABLE t (id INT, v STRING, day DATE, n DECIMAL(9, 2){TABLES[kind]}")

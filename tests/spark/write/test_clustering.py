@@ -51,6 +51,7 @@ def table(spark, tmp_path):
     return made
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("order", ["order", "zorder", "hilbert"])
 def test_ranges_are_sorted_and_do_not_overlap(spark, table, order):
     before = state(table)

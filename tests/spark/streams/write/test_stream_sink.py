@@ -284,6 +284,7 @@ def test_row_kinds_delete(lake, stream, run):
     assert rows(lake) == [(1, 1), (3, 1)]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("options", [ON_EXECUTORS, ON_DRIVER], ids=["executors", "driver"])
 def test_snapshots_carry_the_watermark_that_spark_notes(lake, stream, run, checkpoint, options):
     lake.sql("CREATE TABLE t (k BIGINT, ts TIMESTAMP_LTZ(3))")
@@ -459,6 +460,7 @@ def test_a_batch_of_which_a_task_fails_leaves_nothing_and_comes_again(lake, stre
     assert rows(lake) == [(k, k) for k in range(20)]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("options", [ON_EXECUTORS, ON_DRIVER], ids=["executors", "driver"])
 def test_what_stops_a_stream_is_said_in_our_words(lake, stream, checkpoint, options):
     lake.sql("CREATE TABLE t (k BIGINT, v BIGINT NOT NULL)")
@@ -490,6 +492,7 @@ def run_format(stream, checkpoint, tmp_path):
     return started
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "definition", [KEYED.replace("'2'", "'1'"), APPEND], ids=["keyed", "append"]
 )
@@ -585,6 +588,7 @@ def test_the_last_commit_is_held_against_expiry_and_no_other(lake, stream, run, 
     assert rows(lake) == before
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("by_format", [False, True], ids=["sink", "data source"])
 def test_a_checkpoint_that_was_restored_loses_no_rows(
     lake, stream, run, run_format, checkpoint, tmp_path, by_format

@@ -9,6 +9,8 @@ lineage says what must be there now, and looks:
 2. The base is the snapshot that was the newest. A commit that stands on another, which was rolled
    back or was of a table dropped since, may be there for a moment only: its writer takes it away.
 3. A tag holds what its snapshot held.
+4. A branch's first snapshot is one of the table's; what follows there is as in 1. A fast-forward
+   gives the table the branch's snapshots.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from tidelake.fileio import MemoryFileIO
 from tidelake.telemetry import Clock
 
 _SNAPSHOT = re.compile(re.escape(LOCATION) + r"/snapshot/snapshot-(\d+)$")
+_BRANCH = re.compile(re.escape(LOCATION) + r"/branch/branch-([^/]+)/snapshot/snapshot-(\d+)$")
 _TAG = re.compile(re.escape(LOCATION) + r"/tag/tag-(.+)$")
 _TABLE = f"{LOCATION}/schema/schema-0"
 
@@ -128,6 +131,8 @@ class Lineage:
         self.tags: dict[str, State] = {}
         self.known: list[State] = []
         """All states of this table, also those that are gone."""
+        self.branches: dict[str, dict[int, State]] = {}
+        """States of branches, by id; those that are gone there too."""
         self.before: list[State] = []
         """All states of the tables that had the name before."""
         self.history: list[State | None] = [None]
@@ -153,7 +158,7 @@ class Lineage:
         effect : Effect, optional
             What the caller commits.
         target : State, optional
-            What the caller rolls back to.
+            What the caller rolls back to, or fast-forwards to.
         """
         files = self.files
         came, files.came = files.came, []
@@ -165,7 +170,9 @@ class Lineage:
             if path == _TABLE:
                 self._begin()
             elif match := _SNAPSHOT.match(path):
-                new.append(self._snapshot(int(match[1]), effect))
+                new.append(self._snapshot(int(match[1]), effect, target))
+            elif match := _BRANCH.match(path):
+                self._branch_snapshot(match[1], int(match[2]), effect)
             elif match := _TAG.match(path):
                 self._tag(match[1])
         if self.history[-1] is not self.newest:
@@ -181,17 +188,25 @@ class Lineage:
 
     def _went(self, target: State | None) -> None:
         for snapshot_id in [i for i in self.states if not self._has_snapshot(i)]:
-            state = self.states.pop(snapshot_id)
-            taken_back = state.own if state.is_stale else frozenset()
-            if target is not None:
-                taken_back |= state.commits - target.commits
-            for number in taken_back:
-                self.lasting.pop(number, None)
+            self._take_back(self.states.pop(snapshot_id), target)
+        for name in [n for n in self.branches if not self._has_branch(n)]:
+            del self.branches[name]
         for name in [n for n in self.tags if not self.files.exists(f"{LOCATION}/tag/tag-{n}")]:
             del self.tags[name]
         if self.is_there and not self.files.exists(_TABLE):
             self.is_there = False
             self.lasting.clear()
+
+    def _take_back(self, state: State, target: State | None) -> None:
+        """Forget commits of a state that is gone, as far as they are to go with it."""
+        taken_back = state.own if state.is_stale else frozenset()
+        if target is not None:
+            taken_back |= state.commits - target.commits
+        for number in taken_back:
+            self.lasting.pop(number, None)
+
+    def _has_branch(self, name: str) -> bool:
+        return bool(self.files.list_dir(f"{LOCATION}/branch/branch-{name}/snapshot"))
 
     def _has_snapshot(self, snapshot_id: int) -> bool:
         return self.files.exists(f"{LOCATION}/snapshot/snapshot-{snapshot_id}")
@@ -204,9 +219,19 @@ class Lineage:
             raise Broken(f"tag {name} holds a snapshot that never was: {marks}")
         self.tags[name] = found[-1]
 
-    def _snapshot(self, snapshot_id: int, effect: Effect | None) -> State:
+    def _snapshot(
+        self, snapshot_id: int, effect: Effect | None, target: State | None = None
+    ) -> State:
         document = self.reader.document(f"snapshot/snapshot-{snapshot_id}")
         marks = _marks(document)
+        if target is not None and (published := self._of_a_branch(marks)) is not None:
+            before = self.states.get(snapshot_id)
+            if before is not None and before is not published:
+                self._take_back(before, target)
+            self.states[snapshot_id] = published
+            if published not in self.known:
+                self.known.append(published)
+            return published
         for state in self.known:
             if state.marks == marks:  # a rollback gives an expired snapshot its file back
                 self.states[snapshot_id] = state
@@ -217,10 +242,7 @@ class Lineage:
         earlier = [*self.before, self.empty, *self.known]
         bases += [s for s in reversed(earlier) if s.snapshot_id == snapshot_id - 1]
         what = f"snapshot {snapshot_id} ({document['commitKind']}, {effect and effect.number})"
-        try:
-            held = self.reader.rows(document)
-        except (NotFoundError, FileNotFoundError) as error:
-            raise Broken(f"{what} names what is not there: {error}") from error
+        held = self._held(document, what)
         tried = []
         for base in bases:
             state = self._after(base, document, effect)
@@ -236,6 +258,36 @@ class Lineage:
         if not tried:
             raise Broken(f"{what} came, and no snapshot before it ever was")
         raise Broken(f"{what} holds neither all nor none of its commit: {tried[0]}")
+
+    def _held(self, document: dict, what: str) -> list[Row]:
+        try:
+            return self.reader.rows(document)
+        except (NotFoundError, FileNotFoundError) as error:
+            raise Broken(f"{what} names what is not there: {error}") from error
+
+    def _of_a_branch(self, marks: tuple[object, ...]) -> State | None:
+        states = (state for own in self.branches.values() for state in own.values())
+        return next((state for state in states if state.marks == marks), None)
+
+    def _branch_snapshot(self, name: str, snapshot_id: int, effect: Effect | None) -> None:
+        """What a snapshot of a branch must hold: what its base held, and all of its commit."""
+        where = f"branch/branch-{name}/snapshot/snapshot-{snapshot_id}"
+        document = self.reader.document(where)
+        own = self.branches.setdefault(name, {})
+        marks = _marks(document)
+        start = next((state for state in self.known if state.marks == marks), None)
+        if start is not None:
+            own[snapshot_id] = start
+            return
+        base = own.get(snapshot_id - 1)
+        what = f"snapshot {snapshot_id} of branch {name} ({document['commitKind']})"
+        if base is None:
+            raise Broken(f"{what} came, and no snapshot before it ever was")
+        state = self._after(base, document, effect)
+        held = self._held(document, what)
+        if held != state.content:
+            raise Broken(f"{what}: {difference(held, state.content)}")
+        own[snapshot_id] = state
 
     def _base_of(self, snapshot_id: int) -> State | None:
         if not self.is_there:

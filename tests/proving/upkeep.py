@@ -1,15 +1,17 @@
 """Seeded runs of writers beside all that keeps a table small, which meet at every call.
 
 As :mod:`proving.concurrent`, with other processes: writers, compactions, expiries, removals of
-orphan files, tags, branches and writes to them, reads that hold their snapshot. The clock goes on
-by hours between the rounds, so that files get old. Up to two calls of a run fail. Behind every call
-that deletes something
+orphan files, tags, branches and writes to them, fast-forwards, reads that hold their snapshot. The
+clock goes on by hours between the rounds, so that files get old. Up to two calls of a run fail.
+Behind every call that deletes something
 
 1. whatever a snapshot, tag or branch needs is there (:mod:`proving.reach`);
 2. a read that holds its snapshot reads it to the end;
 
-after a round each branch has the rows of its last commit. At the end two removals two days apart
-leave no file that nothing names.
+after a round each branch has the rows of its last commit, and after a fast-forward the table has
+those of the branch. Beside a fast-forward nobody else changes the table, as users are told; who
+reads it meanwhile sees a state of the table's or the branch's. At the end two removals two days
+apart leave no file that nothing names.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from dataclasses import dataclass
 
 from proving.concurrent import ROUNDS, Job, Meeting, Slot
 from proving.fsck import FsckError, _avro, walk
-from proving.lineage import Broken, difference, forked
+from proving.lineage import Broken, Effect, State, difference, forked
 from proving.model import ModelTable
 from proving.reach import DIRECTORIES, named_by_tags, reach
 from proving.turns import Process
 from proving.world import LOCATION, NAME, arrow_of, content_of, sorted_rows
-from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError
+from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
 
@@ -46,7 +48,14 @@ OPERATIONS = (
     ("read", 6),
     ("roll_back", 4),
 )
-UPKEEP = frozenset({"expire", "orphans", "tag", "delete_tag", "branch", "delete_branch", "hold"})
+PUBLISHING = (*OPERATIONS, ("branch", 15), ("publish", 30))
+PUBLISHES_EVERY = 4
+"""One run of these also fast-forwards; the draws of the others stay as they were."""
+UPKEEP = frozenset(
+    {"expire", "orphans", "tag", "delete_tag", "branch", "delete_branch", "hold", "publish"}
+)
+BESIDE_A_PUBLISH = ("expire", "orphans", "hold", "read", "write_branch", "delete_branch")
+"""What is done while a branch is published: nothing that adds to the table or names its states."""
 SLOW = frozenset({"upsert", "overwrite", "compact", "read", "write_branch"}) | UPKEEP
 FAULTS = (FaultMode.EIO_BEFORE, FaultMode.EIO_AFTER)
 LISTS = (FaultMode.EMPTY_LIST, FaultMode.STALE_LIST)
@@ -98,6 +107,9 @@ class Upkeep(Meeting):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, dated=True)
+        if seed % PUBLISHES_EVERY == PUBLISHES_EVERY - 1:
+            self.operations = PUBLISHING
+        self.branch_writes = 0
         self.branches: dict[str, Branch] = {}
         self.busy: set[str] = set()
         """Branches that a process of this round works on."""
@@ -106,6 +118,8 @@ class Upkeep(Meeting):
         """Processes with a fault, by the identity of their job."""
         self.needed: set[str] | None = None
         self.has_dead_rollback = False
+        self.publishing: Job | None = None
+        """The fast-forward of this round."""
         self.keeps_changelogs = self.shape.option("changelog.num-retained.max") is not None
 
     # -- rounds ----------------------------------------------------------------------------------
@@ -113,6 +127,7 @@ class Upkeep(Meeting):
         self.busy.clear()
         super()._round()
         self.busy.clear()
+        self.publishing = None
         if self.rng.random() < 0.6:
             self.clock.sleep_ms(self.rng.choice([1, 13, 26, 50]) * HOUR_MS)
 
@@ -172,7 +187,9 @@ class Upkeep(Meeting):
                 own.compact(full=True)
                 own.maintenance.expire_snapshots(retain_max=1, retain_min=1)
 
-        job = self._of_table("write_branch", slot, do)
+        self.branch_writes += 1
+        effect = Effect(-self.branch_writes, lambda model: model.apply(rows, None))
+        job = self._of_table("write_branch", slot, do, effect)
         job.branch, job.models = branch.name, after
         return job
 
@@ -184,6 +201,39 @@ class Upkeep(Meeting):
             "delete_branch", slot, lambda table: table.branches.delete(branch.name)
         )
         job.branch, job.models = branch.name, []
+        return job
+
+    def _together(self, jobs: Sequence[Job | None]) -> None:
+        """Nobody commits to the table, nor makes a tag or a branch of it, beside a fast-forward."""
+        self.publishing = next((job for job in jobs if job and job.name == "publish"), None)
+        if self.publishing is not None:
+            jobs = [self._beside(self.publishing, job) for job in jobs if job is not None]
+        super()._together(jobs)
+
+    def _beside(self, publishing: Job, job: Job) -> Job:
+        """A job that may be done beside a fast-forward: this one, or another instead of it."""
+        if job is publishing or job.name in BESIDE_A_PUBLISH:
+            return job
+        if job.name == "branch":
+            del self.branches[job.branch]
+        return self._job(self.rng.choice(["expire", "orphans", "hold", "read"]), job.slot)
+
+    def _publish(self, slot: Slot) -> Job:
+        """Make the table what a branch is, and perhaps delete the branch."""
+        branch = self._free_branch()
+        if branch is None or not self.lineage.branches.get(branch.name):
+            return self._write_branch(slot)
+        deletes = self.rng.random() < 0.5
+
+        def do(table) -> None:
+            table.branches.fast_forward(branch.name)
+            if deletes:
+                table.branches.delete(branch.name)
+
+        job = self._of_table("publish", slot, do)
+        own = self.lineage.branches[branch.name]
+        job.branch, job.target = branch.name, own[max(own)]
+        job.models = [] if deletes else branch.models
         return job
 
     def _hold(self, slot: Slot) -> Job:
@@ -258,6 +308,22 @@ class Upkeep(Meeting):
         if not branch.models or not self._has_branch(name):
             del self.branches[name]
 
+    def _probe(self, state: State | None, beside: Sequence[Job] = ()) -> None:
+        publishing = self.publishing
+        if publishing is None or publishing.process is None:
+            super()._probe(state, beside)
+        elif not publishing.process.is_done:
+            try:
+                found = content_of(self.reader.table(NAME))
+            except TidelakeError as error:
+                raise Broken(f"a reader beside a fast-forward fails: {error!r}") from error
+            if not self._is_a_state(found):
+                raise Broken("a reader beside a fast-forward sees rows of no state")
+
+    def _is_a_state(self, rows: object) -> bool:
+        states = [self.lineage.empty, *self.lineage.known, self.publishing.target]
+        return any(rows in (state.content, len(state.content)) for state in states)
+
     @staticmethod
     def _took_history(beside: Sequence[Job]) -> bool:
         """A hold keeps a snapshot from expiries, not from who rolls back."""
@@ -266,7 +332,9 @@ class Upkeep(Meeting):
     def _is_expected(self, job: Job, error: TidelakeError, others: set[str]) -> bool:
         if id(job) in self.faulty:
             return True
-        removing = {"expire", "delete_tag", "roll_back", "delete_branch"}
+        if isinstance(error, UnsupportedError):
+            return job.name == "publish" and error.kind == "fast_forward"
+        removing = {"expire", "delete_tag", "roll_back", "delete_branch", "publish"}
         if isinstance(error, NotFoundError):
             if error.kind == "branch_without_schema":
                 return bool(others & {"branch", "delete_branch"})
@@ -276,8 +344,14 @@ class Upkeep(Meeting):
         return super()._is_expected(job, error, others)
 
     def _believe(self, job: Job, window: Sequence) -> None:
-        super()._believe(job, window)
         result = job.process.result
+        if self.publishing is not None and job.name in ("read", "hold"):
+            if result is not None and not self._is_a_state(result):
+                raise Broken(f"{job.process.name} beside a fast-forward reads rows of no state")
+            return
+        super()._believe(job, window)
+        if job.name == "publish" and self.lineage.newest is not job.target:
+            raise Broken(f"{job.process.name}: the table is not what the branch is")
         if job.name == "hold" and result is not None:
             held = [job.held] if job.held is not None else window
             states = [state.content for state in held if state is not None]
@@ -304,6 +378,7 @@ class Upkeep(Meeting):
     def _mend(self) -> None:
         """Delete the rest of a branch whose making or deletion died, as one is told."""
         super()._mend()
+        self._end_publish()
         for status in self.files.list_dir(f"{LOCATION}/branch"):
             name = status.name.removeprefix("branch-")
             if not self._has_branch(name):
@@ -311,6 +386,18 @@ class Upkeep(Meeting):
                 self.branches.pop(name, None)
                 self.lineage.look()
                 self.trace.append(f"the rest of branch {name} is deleted")
+
+    def _end_publish(self) -> None:
+        """Fast-forward again where one died, as one is told."""
+        job, self.publishing = self.publishing, None
+        if job is None or job.process.error is None or not self._has_branch(job.branch):
+            return
+        if isinstance(job.process.error, UnsupportedError):
+            return
+        self.reader.table(NAME).branches.fast_forward(job.branch)
+        self.lineage.look(target=job.target)
+        self.trace.append(f"branch {job.branch} is published again")
+        self._believe(job, [])
 
     def _has_branch(self, name: str) -> bool:
         return self.files.exists(f"{LOCATION}/branch/branch-{name}/schema/schema-0")

@@ -17,6 +17,7 @@ from tidelake.commit.expiry.other_branches import OtherBranches
 from tidelake.commit.expiry.snapshots import _Expiry
 from tidelake.commit.expiry.tags_and_branches import References
 from tidelake.commit.orphans.histories import Histories
+from tidelake.table.jobs.fast_forward import _Step
 
 RUNS_MAX = 150
 
@@ -99,6 +100,11 @@ MUTANTS = (
                 ),
             ),
         ),
+    ),
+    Mutant(
+        "a fast-forward puts the branch's snapshots beside those that it should replace",
+        7,
+        replaced(_Step, "_later", lambda _: lambda *_, **__: []),
     ),
     Mutant(
         "an orphan is removed at once, whatever its age",

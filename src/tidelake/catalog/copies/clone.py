@@ -1,8 +1,9 @@
-"""Copies a table: its state of a moment, or its whole history, into a new table of any catalog.
+"""Copies a table: its state of a moment, or its whole history, into a table of any catalog.
 
 1. The source's snapshot is found and held (:mod:`tidelake.table.cloning.source`), and the plan made
    from metadata. A dry run ends here.
-2. The target is created and filled (:mod:`tidelake.catalog.copies.new_table`).
+2. The target is created and filled (:mod:`tidelake.catalog.copies.new_table`); or it exists, empty
+   and of the same columns (:mod:`tidelake.catalog.copies.existing_target`).
 
 On one file system the files are hard links. They never change, and each table deletes its own name
 alone: an expiry, a compaction or a drop of one leaves the other whole, and the bytes go with the
@@ -15,7 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tidelake.catalog.copies.new_table import create, fill, taken
+from tidelake.catalog.copies.existing_target import check_is_alike, check_is_empty
+from tidelake.catalog.copies.new_table import create, fill, fill_existing
 from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.metastore import Metastore
 from tidelake.errors import InvalidInputError, UnsupportedError, counted
@@ -112,10 +114,11 @@ def clone(
     Parameters
     ----------
     open_target : callable
-        Opens the new table once it is created.
+        Opens the target: one that exists, or the new table once it is created.
     """
-    if metastore.has_table(name):
-        raise taken(name)
+    existing = open_target() if metastore.has_table(name) else None
+    if existing is not None:
+        check_is_empty(existing, with_history=request.history)
     source.schemas.check_same(source.schema, table=source.identifier)
     if request.history:
         _check_history(metastore, source, name, request)
@@ -125,18 +128,27 @@ def clone(
         location = metastore.location(name)
         plan = _plan(source, content, replace(source.paths, location=location, branch=MAIN_BRANCH))
         schemas = _schemas(source, snapshot, request, plan, name, location=location)
-        if metastore.is_served and content is not None:
-            content = with_schema_of(source, content, schemas[-1], target=str(name))
-            schemas = (replace(schemas[-1], id=0),)
+        if existing is not None:
+            check_is_alike(existing, schemas[-1])
+        if content is not None and (metastore.is_served or existing is not None):
+            newest_id = 0 if existing is None else existing.schema.id
+            content = with_schema_of(
+                source, content, schemas[-1], target=str(name), schema_id=newest_id
+            )
+            schemas = (replace(schemas[-1], id=newest_id),)
         _check_writable(source, schemas[-1], name)
         if dry_run:
             return _result(source, name, plan, request, dry_run=True)
-        metastore.create_database(name.database)
-        create(metastore, name, schemas)
-        handle = open_target()
+        if existing is None:
+            metastore.create_database(name.database)
+            create(metastore, name, schemas)
+        handle = existing or open_target()
         if content is not None:  # a server says where the table is
             plan = _plan(source, content, handle.paths)
-        done = fill(metastore, name, handle, plan, runner)
+        if existing is None:
+            done = fill(metastore, name, handle, plan, runner)
+        else:
+            done = fill_existing(handle, plan, runner)
     return replace(
         _result(source, name, plan, request, dry_run=False),
         snapshot_id=done.snapshot_ids[0] if done.snapshot_ids else None,

@@ -65,14 +65,15 @@ class CopyMethods(abc.ABC):
         dry_run: bool = False,
         runner: Runner = HERE,
     ) -> CloneResult:
-        """Copy a table into a new one of this catalog.
+        """Copy a table into a new one of this catalog, or into an empty one like it.
 
         Parameters
         ----------
         source : str or Table
             ``"database.table"``, one of its branches, or a table of another catalog.
         target : str
-            The name of the new table.
+            The name of the new table; or of one without snapshots that has the same columns, keys
+            and layout.
         snapshot, tag : optional
             The snapshot's id or the tag to copy; the newest snapshot by default.
         where : str or filter, optional
@@ -92,7 +93,7 @@ class CopyMethods(abc.ABC):
         Raises
         ------
         AlreadyExistsError
-            The target exists.
+            The target exists, and is not empty or not alike.
         NotFoundError
             There is no such table, snapshot or tag.
         CorruptError
@@ -103,7 +104,8 @@ class CopyMethods(abc.ABC):
         Notes
         -----
         On one file system files are hard links, in one store the store copies them, and else they
-        are read and written. After a failure there is no new table.
+        are read and written. After a failure there is no new table; in one that existed files may
+        stay as orphans.
 
         Examples
         --------

@@ -62,12 +62,11 @@ def create(metastore: Metastore, name: Identifier, schemas: Sequence[TableSchema
         raise
 
 
-def taken(name: Identifier) -> AlreadyExistsError:
+def taken(
+    name: Identifier, why: str = "files are brought into a new table only"
+) -> AlreadyExistsError:
     """The error for a name that a table has."""
-    message = (
-        f"Table '{name}' exists, and files are brought into a new table only. Choose another name,"
-        " or drop it first."
-    )
+    message = f"Table '{name}' exists, and {why}. Choose another name, or drop it first."
     return AlreadyExistsError(message, kind="table_exists", table=str(name))
 
 
@@ -82,17 +81,25 @@ def fill(
         The storage failed while they were published: the table stays.
     """
     try:
-        if plan.tasks:
-            return plan.carry_out(WriteTransaction(handle), runner)
-        assert plan.publication is not None, "this is no executor"
-        plan.publication.publish(handle)
-        return WriteResult()
+        return fill_existing(handle, plan, runner)
     except OutcomeUnknownError:
         raise
     except BaseException:
         with suppress(TidelakeError):  # the failure before is raised
             _take_back(metastore, name, handle, plan)
         raise
+
+
+def fill_existing(handle: TableHandle, plan: FileCopies, runner: Runner) -> WriteResult:
+    """Bring the files into a table and publish them.
+
+    After a failure they stay as orphans: another copy of the same source may have published them.
+    """
+    if plan.tasks:
+        return plan.carry_out(WriteTransaction(handle), runner)
+    assert plan.publication is not None, "this is no executor"
+    plan.publication.publish(handle)
+    return WriteResult()
 
 
 def _take_back(

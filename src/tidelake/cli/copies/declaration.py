@@ -53,7 +53,7 @@ CLONE = Command(
     "Copy a table into a new one, of the same or another warehouse. Spark does not start.",
     (
         Flag(("source",), "The table: `database.table`, or one of `--database`.", value="SOURCE"),
-        Flag(("target",), "The new table; it must not exist.", value="TARGET"),
+        Flag(("target",), "The new table, or an empty one like it.", value="TARGET"),
         WAREHOUSE,
         DATABASE,
         Flag(("--to",), "The warehouse of the new table.", value="PATH", default="the same"),

@@ -68,7 +68,7 @@ COPY = Procedure(
     "copy",
     (
         required("source_table", ParameterType.TABLE, "The table, `catalog.db.t` of another one."),
-        required("target_table", ParameterType.TABLE, "The new table; it must not exist."),
+        required("target_table", ParameterType.TABLE, "The new table, or an empty one like it."),
         optional(
             "where",
             ParameterType.STRING,
@@ -80,9 +80,9 @@ COPY = Procedure(
         DRY_RUN,
     ),
     _ANSWER,
-    "Copies a table into a new one: files are linked where both lie on one file system, and else"
-    " copied, on Spark's executors if there are any. (2.1, which also adds to one that exists,"
-    " and lacks the last two columns.)",
+    "Copies a table into a new one, or an empty one like it: files are linked where both lie on"
+    " one file system, and else copied, on Spark's executors if there are any. (2.1, which also"
+    " replaces partitions of a table that has rows, and lacks the last two columns.)",
     _copy,
     "copy(source_table => 'db.t', target_table => 'db.t_copy')",
 )
@@ -185,7 +185,7 @@ CLONE = Procedure(
         optional(
             "clone_if_exists",
             ParameterType.BOOLEAN,
-            "`false`: leave tables out that exist; else that is an error.",
+            "`false`: leave tables out that exist; else one that is not empty is an error.",
         ),
         _text("target_table_conf", "Not supported."),
         _SNAPSHOT,

@@ -83,9 +83,21 @@ def content_of(handle: TableHandle, snapshot: Snapshot, chosen: Chosen) -> OneSn
 
 
 def with_schema_of(
-    handle: TableHandle, content: OneSnapshot, schema: TableSchema, *, target: str
+    handle: TableHandle,
+    content: OneSnapshot,
+    schema: TableSchema,
+    *,
+    target: str,
+    schema_id: int,
 ) -> OneSnapshot:
-    """The content for a target that has one schema only, as where a server makes the schemas.
+    """The content for a target that takes one schema only: a server makes it, or it exists.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        The source's, by which the target was made.
+    schema_id : int
+        Of the target's schema of these columns.
 
     Raises
     ------
@@ -96,14 +108,14 @@ def with_schema_of(
     known = handle.schemas.load_all(handle.env.reads.ranges)
     if not same_columns([schema, *(known[schema_id] for schema_id in used)]):
         message = (
-            f"Table '{handle.identifier}' has files of older columns, and '{target}' is kept by a"
-            " server, which takes one version of the columns. Compact the source fully first, or"
-            " copy its rows: CREATE TABLE ... AS SELECT."
+            f"Table '{handle.identifier}' has files of older columns, and '{target}' takes one"
+            " version of the columns: it exists, or a server makes it. Compact the source fully"
+            " first, or copy its rows: CREATE TABLE ... AS SELECT."
         )
         raise UnsupportedError(message, kind="clone_evolved", table=handle.identifier)
     entries = content.entries
     at = COLUMNS.get_field_index("schema_id")
-    column = pa.array(np.zeros(entries.num_rows, np.int64))
+    column = pa.array(np.full(entries.num_rows, schema_id, np.int64))
     batch = entries.batch.set_column(at, COLUMNS.field(at), column)
     return OneSnapshot(
         EntryTable(batch, entries.partitions),

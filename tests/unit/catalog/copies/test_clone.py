@@ -321,6 +321,146 @@ def test_a_history_gives_way_to_a_writer_that_came_first():
         opened(made).drop_table("db.c")
 
 
+KEYED = {"primary_keys": ["k"], "options": {"bucket": "2", "deletion-vectors.enabled": "true"}}
+
+
+def test_an_empty_table_that_is_alike_takes_the_files():
+    files = MemoryFileIO()
+    catalog = opened(files)
+    columns = {"k": "INT NOT NULL", "v": "STRING"}
+    table = catalog.create_table("db.t", columns, **KEYED)
+    for number in range(3):
+        table.write([{"k": number, "v": "old"}, {"k": 7, "v": str(number)}])
+    own = {"snapshot.num-retained.min": "1", **KEYED["options"]}
+    made = catalog.create_table("db.c", columns, primary_keys=["k"], options=own)
+    shown = rows(table)
+    dry = catalog.clone_table("db.t", "db.c", dry_run=True)
+    assert made.latest_snapshot_id is None
+    done = catalog.clone_table("db.t", "db.c")
+    assert (done.snapshot_id, done.files_count) == (1, dry.files_count)
+    assert rows(made) == shown
+    check(made)
+    check_table(files, made.paths.location)
+    catalog.drop_table("db.t")
+    copy = opened(files, seed=12).table("db.c")
+    copy.write([{"k": 0, "v": "new"}])
+    copy.compact(full=True)
+    assert sorted(tuple(row.values()) for row in copy.to_arrow().to_pylist()) == [
+        (0, "new"),
+        (1, "old"),
+        (2, "old"),
+        (7, "2"),
+    ]
+    check(copy)
+
+
+@pytest.mark.parametrize(
+    ("what", "columns", "more"),
+    [
+        ("columns, or ids of columns", {"k": "INT NOT NULL", "w": "STRING"}, {}),
+        ("columns, or ids of columns", {"k": "BIGINT NOT NULL", "v": "STRING NOT NULL"}, {}),
+        ("primary key", {"k": "INT NOT NULL", "v": "STRING NOT NULL"}, {"primary_keys": []}),
+        (
+            "partition columns",
+            {"k": "INT NOT NULL", "v": "STRING NOT NULL"},
+            {"primary_keys": ["k", "v"], "partition_keys": ["v"]},
+        ),
+        ("'bucket'", {"k": "INT NOT NULL", "v": "STRING NOT NULL"}, {"bucket": "3"}),
+        (
+            "'merge-engine'",
+            {"k": "INT NOT NULL", "v": "STRING NOT NULL"},
+            {"merge-engine": "first-row"},
+        ),
+        (
+            "'constraint.few'",
+            {"k": "INT NOT NULL", "v": "STRING NOT NULL"},
+            {"constraint.few": "k < 9"},
+        ),
+    ],
+)
+def test_a_table_that_is_not_alike_takes_no_files(what, columns, more):
+    files = MemoryFileIO()
+    catalog = opened(files)
+    source = {"k": "INT NOT NULL", "v": "STRING NOT NULL"}
+    options = {"bucket": "2"}
+    table = catalog.create_table("db.t", source, primary_keys=["k"], options=options)
+    table.write([{"k": 1, "v": "a"}])
+    keys = {name: more.pop(name) for name in ("primary_keys", "partition_keys") if name in more}
+    given = {"primary_keys": ["k"], **keys}
+    if not given["primary_keys"]:
+        options = {**options, "bucket-key": "k"}
+    catalog.create_table("db.c", columns, **given, options={**options, **more})
+    before = sorted(walk(files, "/w"))
+    with pytest.raises(AlreadyExistsError, match=f"Table 'db.c' exists, and has other .*{what}"):
+        catalog.clone_table("db.t", "db.c")
+    assert sorted(walk(files, "/w")) == before
+
+
+def test_a_table_with_snapshots_takes_no_files_and_no_history():
+    catalog = opened(MemoryFileIO())
+    for name in ("db.t", "db.c"):
+        catalog.create_table(name, {"k": "INT"}).write([{"k": 1}])
+    catalog.create_table("db.e", {"k": "INT"})
+    with pytest.raises(AlreadyExistsError, match="has snapshots, while files are brought only"):
+        catalog.clone_table("db.t", "db.c")
+    with pytest.raises(AlreadyExistsError, match="a copy with its history is a new table"):
+        catalog.clone_table("db.t", "db.e", history=True)
+    assert catalog.table("db.c").count() == 1
+
+
+def test_schemas_of_an_existing_table_are_its_own():
+    catalog = opened(MemoryFileIO())
+    table = catalog.create_table("db.t", {"k": "INT", "v": "INT"})
+    table.write([{"k": 1, "v": 1}])
+    table = table.alter(tidelake.AddColumn("w", "INT"))
+    made = catalog.create_table("db.c", {"k": "INT", "v": "INT"}).alter(
+        tidelake.SetOption("a.b", "1"), tidelake.AddColumn("w", "INT")
+    )
+    with pytest.raises(tidelake.UnsupportedError, match="files of older columns"):
+        catalog.clone_table("db.t", "db.c")
+    table.delete("k = 1")
+    table.write([{"k": 2, "v": 2, "w": 2}])
+    table.compact(full=True)
+    catalog.clone_table("db.t", "db.c")
+    assert made.to_arrow().to_pylist() == [{"k": 2, "v": 2, "w": 2}]
+    check(catalog.table("db.c"))
+
+
+def test_who_writes_to_an_existing_target_meanwhile_keeps_his_rows():
+    made = MemoryFileIO()
+    table = make(made, **TABLES["append"])
+    work(table, 2)
+    opened(made).create_table("db.c", table.schema, options=dict(table.table_schema.options))
+    others = opened(made, seed=3)
+
+    def write():
+        others.table("db.c").write([{"k": 5, "v": 5, "p": "a"}])
+
+    beside = Meanwhile(made, "copy_within", first_file(made, table), write)
+    with pytest.raises(ConflictError, match="Others have written"):
+        opened(beside).clone_table("db.t", "db.c")
+    copy = opened(made).table("db.c")
+    assert copy.to_arrow().to_pylist() == [{"k": 5, "v": 5, "p": "a"}]
+
+
+@pytest.mark.parametrize("mode", [FaultMode.EIO_AFTER, FaultMode.CRASH_AFTER])
+def test_an_existing_target_reads_as_empty_or_whole_after_a_failure(mode):
+    made = MemoryFileIO()
+    table = make(made, **TABLES["append"])
+    work(table, 2)
+    shown = rows(table)
+    opened(made).create_table("db.c", table.schema, options=dict(table.table_schema.options))
+    number = 0
+    while rows(opened(made).table("db.c")) != shown:
+        number += 1 if SIZE == "full" else 5
+        faulty = FaultyFileIO(made, {number: mode})
+        try:
+            opened(faulty).clone_table("db.t", "db.c")
+        except (tidelake.TidelakeError, SimulatedCrash):
+            assert rows(opened(made).table("db.c")) in ([], shown)
+    check(opened(made).table("db.c"))
+
+
 @pytest.mark.parametrize(
     "option",
     ["scan.primary-branch=b", "scan.tag-name=x", "scan.snapshot-id=1", "consumer-id=c"],

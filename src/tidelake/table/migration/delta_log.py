@@ -39,7 +39,13 @@ READER_VERSION_MAX = 3
 LOG_BYTES_MAX = 256 << 20
 _VERSION = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
-_KNOWN = frozenset({"columnMapping", "timestampNtz", "deletionVectors", "vacuumProtocolCheck"})
+_KNOWN = frozenset(
+    {
+        *("columnMapping", "timestampNtz", "deletionVectors", "vacuumProtocolCheck"),
+        *("variantType", "variantType-preview"),
+    }
+)
+"""Features that change no file, or whose files and types are refused one by one."""
 _TYPES = {
     "string": "STRING",
     "long": "BIGINT",

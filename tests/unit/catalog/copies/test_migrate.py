@@ -315,6 +315,8 @@ def test_what_the_files_of_a_delta_table_do_not_say_is_refused(catalog, tmp_path
     refuses("version 4", {"protocol": {"minReaderVersion": 4}}, k, "add")
     v3 = {"protocol": {"minReaderVersion": 3, "readerFeatures": ["v2Checkpoint"]}}
     refuses("v2Checkpoint", v3, k, "add")
+    variants = {"protocol": {"minReaderVersion": 3, "readerFeatures": ["variantType"]}}
+    refuses("type variant", variants, metadata(("k", "variant")), "add")
     refuses("type void", PROTOCOL, metadata(("k", "void")), "add")
     refuses("BIGINT", PROTOCOL, metadata(("k", "integer")), "add", error=InvalidInputError)
     refuses("no schema", PROTOCOL, "add", error=CorruptError)

@@ -83,3 +83,54 @@ def test_java_2_goes_on_with_buckets_that_are_clustered(peer, tmp_path):
     fill(peer, place, 3)
     opened(place).compact()
     check_equal(peer, place)
+
+
+KEYED = {
+    "bucket": "2",
+    "pk-clustering-override": "true",
+    "clustering.columns": "b,a",
+    "num-sorted-run.compaction-trigger": "3",
+}
+
+
+def keyed(peer, place, options):
+    if peer.version == "java-1.3":
+        pytest.skip("Paimon 1.3.1 does not know such a table")
+    columns = [["k", "INT"], ["a", "INT"], ["b", "STRING"]]
+    peer.do(
+        "create", place, columns=columns, primary_keys=["k"], partition_keys=[], options=options
+    )
+
+
+def upsert(peer, place, commits, *, deletes):
+    """Commits of both engines in turns, which meet each other's keys."""
+    for number in range(commits):
+        keys = [(number * 5 + k) % 31 for k in range(12)]
+        rows = [(k, k * number % 7, f"text-{k * 3 % 11}" if k % 5 else None) for k in keys]
+        if number % 2:
+            opened(place).write([{"k": k, "a": a, "b": b} for k, a, b in rows])
+            if deletes:
+                opened(place).delete(f"k = {keys[3]} OR k = {(keys[0] + 17) % 31}")
+        else:
+            kinds = ["-D" if deletes and at % 5 == 4 else "+I" for at in range(len(rows))]
+            cells = [
+                [kind, str(k), str(a), None if b is None else f"s:{b}"]
+                for kind, (k, a, b) in zip(kinds, rows, strict=True)
+            ]
+            peer.do("write", place, rows=cells)
+        check_equal(peer, place)
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "first-row"])
+def test_both_write_tables_with_keys_that_are_clustered(peer, tmp_path, engine):
+    place = tmp_path / "made/db.db/t"
+    first = engine == "first-row"
+    marks = {} if first else {"deletion-vectors.enabled": "true"}
+    keyed(peer, place, KEYED | marks | {"merge-engine": engine})
+    upsert(peer, place, 8, deletes=not first)
+    opened(place).compact(full=True)
+    check_equal(peer, place)
+    upsert(peer, place, 3, deletes=not first)
+    files = opened(place).system_table("files").to_arrow()
+    assert set(files["level"].to_pylist()) == {1}
+    assert opened(place).fsck().problems == ()

@@ -23,6 +23,7 @@ OPTIONS_DRAWN = (
     "full-compaction.delta-commits",
     "ignore-delete",
     "ignore-update-before",
+    "pk-clustering-override",
     "record-level.expire-time",
     "rowkind.field",
     "sequence.field",

@@ -30,6 +30,7 @@ from proving.world import (
     content_of,
     draw_rows,
     draw_shape,
+    in_clusters,
     open_catalog,
 )
 from tidelake import col
@@ -161,7 +162,9 @@ class Meeting:
         return self._clustered(shape)
 
     def _clustered(self, shape: Shape) -> Shape:
-        """Half of the append tables without buckets have clustered rows, by a draw of their own."""
+        """Some tables are clustered, by a draw of their own: half of those without buckets."""
+        if shape.keys:
+            return in_clusters(shape, random.Random(f"{self.seed} clustered"), share=0.3)
         is_unbucketed = not shape.keys and shape.option("bucket") == "-1"
         if not is_unbucketed or random.Random(f"{self.seed} clustered").random() < 0.5:
             return shape

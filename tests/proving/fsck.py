@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import struct
 import zlib
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 import fastavro
 import pyarrow as pa
@@ -123,8 +124,9 @@ def check_table(
                 raise FsckError(f"snapshot {snapshot_id}: {lost} of data file {name} missing")
             if read_data and name not in checked:
                 checked.add(name)
-                _check_data_file(fileio, found[0][0], file)
-        _check_levels(snapshot_id, live)
+                _check_data_file(fileio, found[0][0], file, order=_order_of(fileio, location, file))
+        if not any(_order_of(fileio, location, file) for file in live.values()):
+            _check_levels(snapshot_id, live)
         if snapshot_id not in untold:
             _check_changelog(fileio, location, snapshot, by_name, read_data=read_data)
     if read_data and snapshot.get("indexManifest"):
@@ -267,7 +269,25 @@ def _rows(fileio, path: str) -> pa.Table:
     return pq.ParquetFile(io.BytesIO(fileio.read_bytes(path))).read(use_threads=False)
 
 
-def _check_data_file(fileio, path: str, file: dict, *, changelog: bool = False) -> None:
+def _order_of(fileio, location: str, file: dict) -> list[str]:
+    """The columns that a file is sorted by if it is not the key (``pk-clustering-override``)."""
+    schema = json.loads(fileio.read_bytes(f"{location}/schema/schema-{file['_SCHEMA_ID']}"))
+    options = schema["options"]
+    if not file["_LEVEL"] or options.get("pk-clustering-override") != "true":
+        return []
+    return options["clustering.columns"].split(",")
+
+
+def _rank(value: object) -> tuple:
+    """Sorts values as Java does: null, then numbers with -0.0 before 0.0, then NaN."""
+    if isinstance(value, float):
+        return (1, math.isnan(value), 0.0 if math.isnan(value) else value, math.copysign(1, value))
+    return (0,) if value is None else (1, value)
+
+
+def _check_data_file(
+    fileio, path: str, file: dict, *, changelog: bool = False, order: Sequence[str] = ()
+) -> None:
     table = _rows(fileio, path)
     if table.num_rows != file["_ROW_COUNT"]:
         raise FsckError(f"{path}: {table.num_rows} rows, manifest says {file['_ROW_COUNT']}")
@@ -286,5 +306,13 @@ def _check_data_file(fileio, path: str, file: dict, *, changelog: bool = False) 
         return  # rows wait there as they came
     key_names = [c for c in table.column_names if c.startswith("_KEY_")]
     keys = list(zip(*(table[c].to_pylist() for c in key_names), strict=True))
+    if order:
+        ranks = [
+            tuple(map(_rank, row))
+            for row in zip(*(table[c].to_pylist() for c in order), strict=True)
+        ]
+        if ranks != sorted(ranks) or deletes:
+            raise FsckError(f"{path}: rows are not sorted by {order}, or deletes are among them")
+        keys.sort()
     if keys != sorted(keys) or (len(set(keys)) != len(keys) and not changelog):
         raise FsckError(f"{path}: keys are not sorted and unique")

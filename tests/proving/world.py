@@ -95,7 +95,28 @@ def shape_of(seed: int, rng: random.Random) -> Shape:
     options, rules = more_draws.more_of(
         seed, dict(shape.options), shape.keys, shape.rules, moves=shape.keys_may_move
     )
-    return replace(shape, options=tuple(options.items()), rules=rules)
+    shape = replace(shape, options=tuple(options.items()), rules=rules)
+    return shape if seed % 2 else in_clusters(shape, random.Random(f"{seed} clustered"), share=0.5)
+
+
+def in_clusters(shape: Shape, rng: random.Random, *, share: float) -> Shape:
+    """A share of the tables that may be sorted by other columns than their key is."""
+    fits = (
+        shape.keys
+        and shape.engine in ("deduplicate", "first-row")
+        and shape.sequence_field is None
+        and shape.option("bucket") != "-2"
+        and shape.option("changelog-producer") in (None, "none", "input")
+        and shape.option("record-level.expire-time") is None
+    )
+    if not fits or rng.random() >= share:
+        return shape
+    options = dict(shape.options)
+    if shape.engine == "deduplicate":
+        options["deletion-vectors.enabled"] = "true"
+    options["pk-clustering-override"] = "true"
+    options["clustering.columns"] = rng.choice(["v", "n,v", "x", "x,n", "k"])
+    return replace(shape, options=tuple(options.items()))
 
 
 def draw_shape(rng: random.Random) -> Shape:

@@ -1,4 +1,4 @@
-"""Finds sorted keys in batches of rising keys, by bisection.
+"""Finds sorted keys in batches of keys, which mostly rise, by bisection.
 
 Keys are encoded (:mod:`tidelake.codec.key_order`) with the width of their longest text. A row of a
 batch with a longer text is none of them, and left out: so a batch cannot widen the sorted keys.
@@ -65,15 +65,19 @@ class SortedKeys:
         again = np.flatnonzero(self._keys[1:] == self._keys[:-1])
         return int(self._ordinals[again[0] + 1]) if len(again) else None
 
-    def found_in(self, columns: Sequence[pa.Array]) -> tuple[Places, Places]:
+    def found_in(
+        self, columns: Sequence[pa.Array], *, rising: bool = True
+    ) -> tuple[Places, Places]:
         """Look the keys up in a batch.
 
-        Requires: the batch's keys rise, and there is at least one.
+        Requires: no key is in the batch twice, and there is at least one.
 
         Parameters
         ----------
         columns : sequence of pyarrow.Array [m]
             The key columns of the batch.
+        rising : bool
+            Whether the batch's keys rise; else they are sorted first.
 
         Returns
         -------
@@ -98,22 +102,29 @@ class SortedKeys:
             if width > own
         ]
         if not longer:
-            return self._found(columns)
+            return self._found(columns, rising)
         is_longer = np.zeros(len(columns[0]), np.bool_)
         for flags in longer:
             is_longer |= flags.fill_null(False).to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(~is_longer)
         if not len(rows):
             return np.empty(0, np.intp), np.empty(0, np.intp)
-        ordinals, positions = self._found([column.take(pa.array(rows)) for column in columns])
+        ordinals, positions = self._found(
+            [column.take(pa.array(rows)) for column in columns], rising
+        )
         return ordinals, rows[positions]
 
-    def _found(self, columns: Sequence[pa.Array]) -> tuple[Places, Places]:
+    def _found(self, columns: Sequence[pa.Array], rising: bool) -> tuple[Places, Places]:  # noqa: FBT001
         """The same, where no text is longer than those sought."""
         keys: npt.NDArray[Any] = encode_keys(columns, self._types, self._widths)
+        order: Places | None = None
+        if not rising:
+            order = np.argsort(keys)
+            keys = keys[order]
         begin = np.searchsorted(self._keys, keys[0], side="left")
         end = np.searchsorted(self._keys, keys[-1], side="right")
         sought = self._keys[begin:end]
         positions = np.searchsorted(keys, sought)
         hit = np.flatnonzero(keys[positions] == sought)
-        return self._ordinals[begin:end][hit], positions[hit]
+        positions = positions[hit] if order is None else order[positions[hit]]
+        return self._ordinals[begin:end][hit], positions

@@ -23,10 +23,11 @@ from tidelake.merge.runs.bounded import (
     read_in_order,
 )
 from tidelake.merge.runs.changelog import ChangeRule, MergedRows, merge_with_changes
+from tidelake.merge.runs.file_keys import FileKeys
 from tidelake.merge.runs.fold import fold_rows
 from tidelake.merge.runs.key_search import rows_with_keys
 from tidelake.merge.runs.merged_order import MergedOrder, OrderRecorder, order_bytes
-from tidelake.merge.runs.row_sorter import RowSorter
+from tidelake.merge.runs.row_sorter import RowSorter, rows_in_order
 from tidelake.merge.runs.run_cursor import batch_parts
 from tidelake.merge.runs.sections import KeyRange, KeyRank, Section, by_level, key_rank, sections_of
 from tidelake.merge.runs.sort_buffer import merge_buffer, sort_buffer
@@ -43,6 +44,7 @@ __all__ = [
     "UPSERT",
     "ChangeRule",
     "Deduplicate",
+    "FileKeys",
     "HistoryRule",
     "KeyRange",
     "KeyRank",
@@ -73,6 +75,7 @@ __all__ = [
     "merge_with_changes",
     "order_bytes",
     "read_in_order",
+    "rows_in_order",
     "rows_with_keys",
     "sections_of",
     "sort_buffer",

@@ -21,6 +21,7 @@ from tidelake.options.declared import (
     IGNORE_DELETE,
     MERGE_ENGINE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
+    PK_CLUSTERING_OVERRIDE,
     SEQUENCE_FIELD,
     SEQUENCE_FIELD_SORT_ORDER,
 )
@@ -58,6 +59,8 @@ class MergeSpec:
     by_lookup : bool
         Whether compactions look keys up in higher levels and merge the rows found, which also
         stay there. So of a key's rows from level 1 on only that of the lowest level counts.
+    clustered : bool
+        Whether files above level 0 are in the order of other columns than the key.
 
     Raises
     ------
@@ -83,6 +86,7 @@ class MergeSpec:
     groups: tuple[SequenceGroup, ...] = ()
     not_null: frozenset[str] = frozenset()
     by_lookup: bool = False
+    clustered: bool = False
 
     def __post_init__(self) -> None:
         assert self.key_columns, "a merge needs a key"
@@ -132,6 +136,7 @@ class MergeSpec:
             not_null=frozenset(f.name for f in schema.fields if not f.type.nullable),
             by_lookup=engine in removes
             and (options.get(CHANGELOG_PRODUCER) == LOOKUP or options.get(FORCE_LOOKUP)),
+            clustered=options.get(PK_CLUSTERING_OVERRIDE),
         )
 
     @property

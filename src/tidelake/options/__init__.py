@@ -15,6 +15,8 @@ from tidelake.options.check import (
     table_defaults,
 )
 from tidelake.options.derived import (
+    clustering_columns,
+    file_order_columns,
     levels_count,
     sorted_runs_stop,
     target_file_size_bytes,
@@ -39,7 +41,9 @@ __all__ = [
     "check_retained",
     "check_supported",
     "check_write_mode",
+    "clustering_columns",
     "declared",
+    "file_order_columns",
     "is_option",
     "levels_count",
     "memory_bytes",

@@ -66,5 +66,28 @@ def write_buffer_bytes(options: Options, memory: Memory) -> int:
     return memory.write_buffer_bytes
 
 
+def clustering_columns(options: Options) -> tuple[str, ...]:
+    """Give the columns that the rows of a table are clustered by; none if it has none.
+
+    Examples
+    --------
+    >>> clustering_columns(Options.parse({"clustering.columns": "a, b"}))
+    ('a', 'b')
+    """
+    given = options.get(declared.CLUSTERING_COLUMNS) or ""
+    return tuple(name.strip() for name in given.split(",") if name.strip())
+
+
+def file_order_columns(options: Options) -> tuple[str, ...]:
+    """Give the columns that order the files above level 0 in place of the key; usually none.
+
+    Examples
+    --------
+    >>> file_order_columns(Options.parse({"clustering.columns": "a"}))
+    ()
+    """
+    return clustering_columns(options) if options.get(declared.PK_CLUSTERING_OVERRIDE) else ()
+
+
 def _trigger(options: Options) -> int:
     return options.get(declared.NUM_SORTED_RUN_COMPACTION_TRIGGER)

@@ -37,11 +37,6 @@ PAIMON2_OPTIONS = (
         r"primary-key\.nullable", "false", f"null keys are not covered here; {_USE_JAVA}"
     ),
     Paimon2Option(
-        r"pk-clustering-override",
-        "false",
-        f"its files are not sorted by the primary key, so they cannot be merged; {_USE_JAVA}",
-    ),
-    Paimon2Option(
         r"sequence\.snapshot-ordering",
         "false",
         f"its newest row is that of the latest snapshot, not of the sequence number; {_USE_JAVA}",

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tidelake.errors import CorruptError
-from tidelake.merge import SpillFiles
+from tidelake.merge import SpillFiles, SpillStack
+from tidelake.merge.runs.spill import Join
 from tidelake.merge.spec import FIRST_ROW
 from tidelake.metadata.table_state import TableState
-from tidelake.options import declared
+from tidelake.options import declared, file_order_columns
 from tidelake.telemetry import Memory
 from tidelake.types import DataField, TableSchema
 
@@ -81,10 +82,30 @@ class ReadContext(TableState):
             raise CorruptError(message, kind="schema_missing", file=file_name)
         return schema
 
+    def bounding_fields(self, schema: TableSchema, *, level: int) -> tuple[DataField, ...]:
+        """The columns whose first and last values bound a file of a level, by its own schema.
+
+        Those of the key, or of ``clustering.columns`` with ``pk-clustering-override``.
+        """
+        order = file_order_columns(self.options) if level else ()
+        ids = [self.schema.field(name).id for name in order or self.schema.trimmed_primary_keys]
+        own = {field.id: field for field in schema.fields}
+        return tuple(own[number] for number in ids)
+
     def spill_files(self) -> SpillFiles:
         """The local files for a merge of more runs than fit the memory."""
         return SpillFiles(
             self.env.spill_directory(), name="read", options=self.options, memory=self.env.memory
+        )
+
+    def spill_stack(self, join: Join) -> SpillStack:
+        """A stack of sorted rows on local disk, under a unique name."""
+        return SpillStack(
+            self.env.spill_directory(),
+            name=f"order-{self.env.ids.uuid()}",
+            options=self.options,
+            join=join,
+            memory=self.env.memory,
         )
 
     def fields(self, names: tuple[str, ...]) -> tuple[DataField, ...]:

@@ -130,7 +130,8 @@ def order_key(
     context: ReadContext, split: Split, section: Section, spec: MergeSpec
 ) -> bytes | None:
     """What a section's order is kept under; None if its merge has none, or it is not worth it."""
-    if len(section) < 2 or spec.combines or spec.looks_at_levels:
+    # files without order are sorted by their keys, which a read by the order leaves out
+    if len(section) < 2 or spec.combines or spec.looks_at_levels or spec.clustered:
         return None
     if noted_bytes(section) > orders_bytes_max(context):
         return None

@@ -31,7 +31,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidelake.errors import InvalidInputError
-from tidelake.merge import MergeSpec
+from tidelake.merge import FileKeys, MergeSpec
 from tidelake.merge.spec import DEDUPLICATE
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import DataFileMeta, FileKind
@@ -424,7 +424,7 @@ def _merge_splits(
         bucket,
         rule,
         lambda file: matches[file.file_name],
-        key_types=spec.key_types,
+        keys=FileKeys.of(spec),
         by_sequence=not spec.sequence_columns and spec.engine == DEDUPLICATE,
         combines=spec.combines,
         alone_above=alone_above,
@@ -442,7 +442,7 @@ def _delta_split(context: ReadContext, bucket: BucketFiles) -> Split:
         ordered = sorted(bucket.files, key=lambda f: (f.min_sequence_number, f.file_name))
         return bucket.split(((tuple(ordered),),), raw=True)
     spec = MergeSpec.of(context.schema, context.options)
-    return bucket.split(file_sections(bucket.files, spec.key_types), raw=False)
+    return bucket.split(file_sections(bucket.files, FileKeys.of(spec)), raw=False)
 
 
 def _limited(splits: list[Split], limit: int, tally: Tally) -> list[Split]:

@@ -5,6 +5,7 @@
    conjuncts on primary-key columns are pushed into the files: a key that does not match does so in
    every run, but a *value* that does not match may hide an older one, or be a part of the merged
    one. The runs are merged, deletes are dropped, then the other conjuncts apply.
+   A file that is sorted by other columns (``pk-clustering-override``) is sorted by its keys first.
 3. The rows in a file's deletion vector are dropped before anything else.
 4. A data file stores keys twice (``_KEY_k`` and ``k``); only the second is read. Sequence numbers
    and kinds are not read if the manifest gives them (:mod:`tidelake.scan.system_columns`).
@@ -26,7 +27,7 @@ Source: ``docs/format/reading.md``; Paimon's ``MergeFileSplitRead`` and ``RawFil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -46,6 +47,7 @@ from tidelake.format import (
     null_batches,
 )
 from tidelake.merge import (
+    FileKeys,
     MergedOrder,
     MergeSpec,
     OrderRecorder,
@@ -53,6 +55,7 @@ from tidelake.merge import (
     by_level,
     merge_bounded,
     read_in_order,
+    rows_in_order,
 )
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.deletion_vector import Positions
@@ -363,5 +366,20 @@ class _SectionRead:
         with closing(_in_turn(context, run, read, ahead)) as turns:
             for file, rows in turns:
                 columns = KnownColumns(known, file)
-                for batch in rows:
+                for batch in self._in_key_order(file, rows):
                     yield columns.added_to(batch)
+
+    def _in_key_order(
+        self, file: DataFileMeta, rows: Iterable[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a file by key: those that are sorted by other columns are sorted again."""
+        if FileKeys.of(self.spec).in_order(file):
+            return iter(rows)
+        runs_count = sum(1 for run in self.section for _ in run)
+        return rows_in_order(
+            rows,
+            self.spec.key_columns,
+            self.spec.key_types,
+            buffer_bytes=max(1, self.context.env.memory.merge_rows_bytes // runs_count),
+            stack=self.context.spill_stack,
+        )

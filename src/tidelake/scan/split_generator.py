@@ -25,8 +25,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tidelake.codec.binary_row import decode_row
-from tidelake.merge.runs.sections import KeyRange, key_rank, meets_any, sections_of
+from tidelake.merge import FileKeys
+from tidelake.merge.runs.sections import meets_any, sections_of
 from tidelake.metadata.bucket_id import InBucket
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.deletion_file import DeletionRange
@@ -34,7 +34,6 @@ from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.lazy_file_list import names_of, sizes_of
 from tidelake.scan.pruning.prune import prune_section
 from tidelake.scan.split import Run, Section, Split
-from tidelake.types import DataType
 
 T = TypeVar("T")
 Matches = Callable[[DataFileMeta], bool]
@@ -124,7 +123,7 @@ def merge_splits(
     rule: PackRule,
     matches: Matches,
     *,
-    key_types: Sequence[DataType],
+    keys: FileKeys,
     by_sequence: bool,
     combines: bool = False,
     alone_above: bool = False,
@@ -137,12 +136,12 @@ def merge_splits(
     to_merge: list[Section] = []
     files: Sequence[DataFileMeta] = bucket.files
     if alone_above:
-        alone, files = _apart_from_level_0(files, key_types)
+        alone, files = _apart_from_level_0(files, keys)
         raw += [file for file in alone if matches(file)]
-    for section in file_sections(files, key_types):
+    for section in file_sections(files, keys):
         files = [f for run in section for f in run]
         kept = prune_section(files, matches, by_sequence=by_sequence, combines=combines)
-        parts = (section,) if len(kept) == len(files) else file_sections(kept, key_types)
+        parts = (section,) if len(kept) == len(files) else file_sections(kept, keys)
         for part in parts:
             if len(part) == 1 and len(part[0]) == 1 and part[0][0].delete_row_count == 0:
                 raw.append(part[0][0])
@@ -154,45 +153,29 @@ def merge_splits(
     return splits
 
 
-def file_sections(
-    files: Sequence[DataFileMeta], key_types: Sequence[DataType]
-) -> tuple[Section, ...]:
+def file_sections(files: Sequence[DataFileMeta], keys: FileKeys) -> tuple[Section, ...]:
     """All files of a bucket as sections in key order."""
     return tuple(
         tuple(tuple(files[position] for position in run) for run in section)
-        for section in sections_of(_ranges(files, key_types))
+        for section in sections_of(keys.ranges_of(files))
     )
 
 
 def files_meeting(
-    files: Sequence[DataFileMeta], others: Sequence[DataFileMeta], key_types: Sequence[DataType]
+    files: Sequence[DataFileMeta], others: Sequence[DataFileMeta], keys: FileKeys
 ) -> list[DataFileMeta]:
     """The files whose key ranges meet that of one of the others."""
-    meets = meets_any(_ranges(files, key_types), _ranges(others, key_types))
+    meets = meets_any(keys.ranges_of(files), keys.ranges_of(others))
     return [file for file, is_met in zip(files, meets, strict=True) if is_met]
 
 
-def _ranges(files: Sequence[DataFileMeta], key_types: Sequence[DataType]) -> list[KeyRange]:
-    return [
-        KeyRange(
-            key_rank(decode_row(f.min_key, key_types), key_types),
-            key_rank(decode_row(f.max_key, key_types), key_types),
-            level=f.level,
-            max_sequence_number=f.max_sequence_number,
-            creation_time_ms=f.creation_time_ms or 0,
-            name=f.file_name,
-        )
-        for f in files
-    ]
-
-
 def _apart_from_level_0(
-    files: Sequence[DataFileMeta], key_types: Sequence[DataType]
+    files: Sequence[DataFileMeta], keys: FileKeys
 ) -> tuple[list[DataFileMeta], list[DataFileMeta]]:
     """The files above level 0, without deletes, that share no key with level 0; and the others."""
     files = list(files)
     new = [file for file in files if file.level == 0]
-    meets = meets_any(_ranges(files, key_types), _ranges(new, key_types))
+    meets = meets_any(keys.ranges_of(files), keys.ranges_of(new))
     alone: list[DataFileMeta] = []
     others: list[DataFileMeta] = []
     for file, shares in zip(files, meets, strict=True):

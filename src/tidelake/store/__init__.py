@@ -15,6 +15,7 @@ from tidelake.store.budget import MemoryBudget
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
 from tidelake.store.lsm import (
+    ClusteredBucketWriter,
     CompactionPolicy,
     Levels,
     LookupStrategy,
@@ -31,6 +32,7 @@ __all__ = [
     "ClusterKey",
     "ClusterOrder",
     "ClusterSorter",
+    "ClusteredBucketWriter",
     "CompactionPolicy",
     "KeyRanges",
     "Levels",

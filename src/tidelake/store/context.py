@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidelake.merge import SpillFiles
+from tidelake.merge import SpillFiles, SpillStack
+from tidelake.merge.runs.spill import Join
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.table_state import TableState
@@ -29,6 +30,16 @@ class StoreContext(TableState):
         directory = self.spill_dir or self.env.spill_directory()
         name = f"merge-{self.env.ids.uuid()}"
         return SpillFiles(directory, name=name, options=self.options, memory=self.env.memory)
+
+    def spill_stack(self, join: Join) -> SpillStack:
+        """A stack of sorted rows on local disk, under a unique name."""
+        return SpillStack(
+            self.spill_dir or self.env.spill_directory(),
+            name=f"order-{self.env.ids.uuid()}",
+            options=self.options,
+            join=join,
+            memory=self.env.memory,
+        )
 
     def file_fields(self, file: DataFileMeta) -> tuple[DataField, ...]:
         """The columns that a file to rewrite was written with.

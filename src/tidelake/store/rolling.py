@@ -40,6 +40,18 @@ class OneFile(Protocol):
         ...
 
 
+class RowsOut(Protocol):
+    """Takes rows and makes data files of them."""
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows."""
+        ...
+
+    def close(self) -> tuple[DataFileMeta, ...]:
+        """Finish; returns the files."""
+        ...
+
+
 class RollingWriter:
     """Writes rows into files and begins the next when one has reached the target size.
 

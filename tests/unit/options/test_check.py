@@ -217,7 +217,6 @@ def test_every_default_written_out_is_accepted(action, has_primary_key):
         ("primary-key", "k", ("create",)),
         # options of Paimon 2.x on a table that a later version made
         ("primary-key.nullable", "true", ACTIONS),
-        ("pk-clustering-override", "true", ACTIONS),
         ("sequence.snapshot-ordering", "true", ACTIONS),
         ("chain-table.enabled", "true", ACTIONS),
         ("write.sequence-number-init-mode", "snapshot", ("create", "write")),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tidelake.codec.binary_row import serialize_row
 from tidelake.errors import CorruptError, UnsupportedError
+from tidelake.merge import FileKeys
 from tidelake.metadata import EntryTable, FileKind, ManifestEntry
 from tidelake.metadata.data_file import EMPTY_STATS, DataFileMeta
 from tidelake.metadata.index.deletion_file import DeletionRange
@@ -70,7 +71,9 @@ def shown(splits):
 
 def keyed_splits(*files, rule=RULE, matches=lambda f: True, by_sequence=True):
     return shown(
-        merge_splits(bucket_of(*files), rule, matches, key_types=[INT], by_sequence=by_sequence)
+        merge_splits(
+            bucket_of(*files), rule, matches, keys=FileKeys((INT,)), by_sequence=by_sequence
+        )
     )
 
 
@@ -192,7 +195,7 @@ def test_every_file_is_read_once_and_overlapping_files_together(spans, target):
     ]
     rule = PackRule(target_bytes=target, open_file_cost_bytes=1)
     splits = merge_splits(
-        bucket_of(*files), rule, lambda f: True, key_types=[INT], by_sequence=True
+        bucket_of(*files), rule, lambda f: True, keys=FileKeys((INT,)), by_sequence=True
     )
     names = [f.file_name for s in splits for f in s.files]
     assert sorted(names) == sorted(f.file_name for f in files)
@@ -219,7 +222,7 @@ def test_packing_keeps_order_and_target(weights, target):
 
 def test_splits_travel_as_bytes_and_damage_is_noticed():
     sections = file_sections(
-        [make_file("a", 0, 9, level=5), make_file("b", 3, 4, sequence=100)], [INT]
+        [make_file("a", 0, 9, level=5), make_file("b", 3, 4, sequence=100)], FileKeys((INT,))
     )
     split = Split(7, bytes(12), 3, 4, sections, raw=False)
     data = split_to_bytes(split)
@@ -278,7 +281,7 @@ def test_only_what_shares_keys_with_level_0_is_merged_where_keys_stand_alone():
                 bucket_of(*files),
                 RULE,
                 matches,
-                key_types=[INT],
+                keys=FileKeys((INT,)),
                 by_sequence=True,
                 alone_above=True,
             )

@@ -17,6 +17,7 @@ from tidelake.commit.conflicts.live_buckets import live_in_buckets
 from tidelake.commit.context import CommitContext
 from tidelake.commit.delta import Compaction, DeletionDelta, Delta
 from tidelake.errors import ConflictError
+from tidelake.merge import FileKeys, MergeSpec
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import ManifestEntry
 from tidelake.metadata.index_entry import IndexEntry
@@ -67,7 +68,7 @@ def fitting_compactions(
     for entry in live_in_buckets(context, base, [c.bucket_id for c in compactions]).to_entries():
         live.setdefault(entry.bucket_id, []).append(entry)
     schema = context.schema
-    types = [schema.field(k).type for k in schema.trimmed_primary_keys]
+    keys = FileKeys.of(MergeSpec.of(schema, context.options)) if schema.primary_keys else None
     entries: list[ManifestEntry] = []
     changelog: list[ManifestEntry] = []
     deletions: list[DeletionDelta] = []
@@ -80,9 +81,7 @@ def fitting_compactions(
         change = DeletionDelta(*bucket_id, compaction.deletions, compaction.gone)
         vectors = vector_names(index, *bucket_id)
         try:
-            check_compaction(
-                compaction, files, key_types=types, table=context.table, vectors=vectors
-            )
+            check_compaction(compaction, files, keys=keys, table=context.table, vectors=vectors)
             check_deletions(change, index, names, table=context.table)
         except ConflictError as error:
             if all_or_nothing:

@@ -5,7 +5,8 @@ have committed too. It fits if
 
 1. all files it replaces are live, and none it adds is,
 2. the bucket was written with the same number of buckets,
-3. (primary key) on each level from 1 the files' key ranges are still disjoint,
+3. (primary key) on each level from 1 the files' key ranges are still disjoint, unless the files are
+   sorted by other columns,
 4. (primary key) no live level-0 file that it did not read holds rows as old as its own in the same
    key range. A compaction moves rows below level 0, where they count as older, and may drop
    deletes. A writer that began from an older snapshot may have committed rows with smaller or equal
@@ -27,13 +28,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tidelake.codec.binary_row import decode_row
 from tidelake.commit.delta import Compaction
 from tidelake.errors import ConflictError
-from tidelake.merge.runs.sections import KeyRank, key_rank
+from tidelake.merge import FileKeys, KeyRank
 from tidelake.metadata.data_file import DataFileMeta, FileKind, ManifestEntry, levels_digest
 from tidelake.metadata.manifest.entry_table import EntryTable
-from tidelake.types import DataType
 
 Range = tuple[KeyRank, KeyRank]
 
@@ -109,7 +108,7 @@ def check_compaction(
     compaction: Compaction,
     live: Sequence[ManifestEntry],
     *,
-    key_types: Sequence[DataType],
+    keys: FileKeys | None,
     table: str,
     vectors: Collection[str] = (),
 ) -> None:
@@ -117,8 +116,8 @@ def check_compaction(
 
     Parameters
     ----------
-    key_types : sequence of DataType
-        Types of the trimmed primary key; empty for an append table.
+    keys : FileKeys, optional
+        Where keys lie; None for an append table.
     vectors : collection of str
         The names of the bucket's index files of deletion vectors.
 
@@ -139,27 +138,29 @@ def check_compaction(
             raise _conflict(compaction, table, f"file '{entry.file.file_name}' exists already")
     if any(entry.total_buckets != compaction.total_buckets for entry in live):
         raise _conflict(compaction, table, "the partition has another number of buckets now")
-    if key_types and compaction.bucket >= 0:  # rows that have no bucket yet hide no others
+    if keys is not None and compaction.bucket >= 0:  # rows that have no bucket yet hide no others
         files = [entry.file for entry in rest]
-        _check_levels(compaction, files, key_types, table)
-        _check_between(compaction, files, key_types, table)
+        _check_levels(compaction, files, keys, table)
+        _check_between(compaction, files, keys, table)
         _check_looked_up(compaction, files, vectors, table)
-        _check_unread(compaction, files, key_types, table)
+        _check_unread(compaction, files, keys, table)
 
 
 def _check_levels(
-    compaction: Compaction, rest: Sequence[DataFileMeta], types: Sequence[DataType], table: str
+    compaction: Compaction, rest: Sequence[DataFileMeta], keys: FileKeys, table: str
 ) -> None:
+    if keys.clustered:  # the looked-up levels are unchanged, so no key can be there twice
+        return
     for level in sorted({f.level for f in compaction.after if f.level > 0}):
         files = [f for f in (*rest, *compaction.after) if f.level == level]
-        ranges = sorted(key_range([f], types) for f in files)
+        ranges = sorted(key_range([f], keys) for f in files)
         for (_, high), (low, _) in itertools.pairwise(ranges):
             if low <= high:
                 raise _conflict(compaction, table, f"level {level} holds files of these keys now")
 
 
 def _check_between(
-    compaction: Compaction, rest: Sequence[DataFileMeta], types: Sequence[DataType], table: str
+    compaction: Compaction, rest: Sequence[DataFileMeta], keys: FileKeys, table: str
 ) -> None:
     """Check that no run lies between level 0 and the result.
 
@@ -168,7 +169,7 @@ def _check_between(
     """
     lowest = max((f.level for f in compaction.after), default=0)
     between = [f for f in rest if 0 < f.level < lowest]
-    for file in _of_same_keys(between, compaction.before, types):
+    for file in _of_same_keys(between, compaction.before, keys):
         raise _conflict(compaction, table, f"level {file.level} holds files of these keys now")
 
 
@@ -185,34 +186,32 @@ def _check_looked_up(
 
 
 def _check_unread(
-    compaction: Compaction, rest: Sequence[DataFileMeta], types: Sequence[DataType], table: str
+    compaction: Compaction, rest: Sequence[DataFileMeta], keys: FileKeys, table: str
 ) -> None:
     newest = max((f.max_sequence_number for f in compaction.before), default=-1)
     unread = [f for f in rest if f.level == 0 and f.min_sequence_number <= newest]
-    for file in _of_same_keys(unread, compaction.before, types):
+    for file in _of_same_keys(unread, compaction.before, keys):
         why = f"file '{file.file_name}' was added with rows as old as those it compacts"
         raise _conflict(compaction, table, why)
 
 
 def _of_same_keys(
-    files: Sequence[DataFileMeta], compacted: Sequence[DataFileMeta], types: Sequence[DataType]
+    files: Sequence[DataFileMeta], compacted: Sequence[DataFileMeta], keys: FileKeys
 ) -> Iterator[DataFileMeta]:
     """The files whose keys may be among the compacted files' keys."""
     if not files:
         return  # a range costs a decoded key per file
-    low, high = key_range(compacted, types)
+    low, high = key_range(compacted, keys)
     for file in files:
-        file_low, file_high = key_range([file], types)
+        file_low, file_high = key_range([file], keys)
         if file_low <= high and low <= file_high:
             yield file
 
 
-def key_range(files: Iterable[DataFileMeta], types: Sequence[DataType]) -> Range:
-    """Smallest and largest key of some files, as ranks."""
-    files = list(files)
-    low = min(key_rank(decode_row(f.min_key, types), types) for f in files)
-    high = max(key_rank(decode_row(f.max_key, types), types) for f in files)
-    return low, high
+def key_range(files: Iterable[DataFileMeta], keys: FileKeys) -> Range:
+    """Smallest and largest key that some files may hold, as ranks."""
+    lows, highs = zip(*map(keys.ranks_of, files), strict=True)
+    return min(lows), max(highs)
 
 
 def _conflict(compaction: Compaction, table: str, why: str) -> ConflictError:

@@ -28,6 +28,7 @@ from tidelake.codec.sorted_keys import SortedKeys
 from tidelake.commit.conflicts.file_conflicts import key_range
 from tidelake.commit.context import CommitContext
 from tidelake.errors import NotFoundError
+from tidelake.merge import FileKeys, MergeSpec
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import ManifestEntry
 from tidelake.metadata.log.schema_log import SchemaLog
@@ -75,6 +76,7 @@ class KeyOverlap:
         self._across = across
         self._fields = tuple(map(context.schema.field, context.schema.trimmed_primary_keys))
         self._types = [field.type for field in self._fields]
+        self._file_keys = FileKeys.of(MergeSpec.of(context.schema, context.options))
         self._own: dict[BucketId, list[ManifestEntry]] | None = None
         self._kept: dict[str, list[pa.RecordBatch]] = {}
         self._kept_bytes = 0
@@ -134,10 +136,10 @@ class KeyOverlap:
         """Those of some files whose range of keys meets that of the others together."""
         if not others:
             return []
-        low, high = key_range([other.file for other in others], self._types)
+        low, high = key_range([other.file for other in others], self._file_keys)
         found = []
         for entry in entries:
-            own_low, own_high = key_range([entry.file], self._types)
+            own_low, own_high = key_range([entry.file], self._file_keys)
             # rows that have no bucket yet are not in the order of their keys
             if entry.bucket == POSTPONE_BUCKET or (own_low <= high and low <= own_high):
                 found.append(entry)

@@ -162,6 +162,30 @@ class RowSorter:
         return [rows.column(name) for name in self._columns]
 
 
+def rows_in_order(
+    batches: Iterable[pa.RecordBatch],
+    columns: Sequence[str],
+    types: Sequence[DataType],
+    *,
+    buffer_bytes: int,
+    stack: Callable[[Join], SpillStack],
+) -> Iterator[pa.RecordBatch]:
+    """Give all rows of some batches in the order of columns; parameters as of RowSorter.
+
+    Raises
+    ------
+    StorageError
+        The local disk failed.
+    """
+    sorter = RowSorter(columns, types, buffer_bytes=buffer_bytes, stack=stack)
+    try:
+        for batch in batches:
+            sorter.add(batch)
+        yield from sorter.batches()
+    finally:
+        sorter.close()
+
+
 @dataclass(slots=True)
 class _Head:
     """The rows of a run that are at hand.

@@ -29,7 +29,7 @@ import pyarrow as pa
 from tidelake.codec.key_order import key_bytes, key_widths
 from tidelake.codec.sorted_keys import SortedKeys
 from tidelake.format import KIND_FIELD
-from tidelake.merge import MergeSpec
+from tidelake.merge import FileKeys, MergeSpec
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan.context import ReadContext
 from tidelake.scan.data_file import deleted_rows, read_file
@@ -242,7 +242,7 @@ def _hidden(
     for batch in batches:
         keys = batch.columns[: len(spec.key_columns)]
         if sought.keys is not None:
-            numbers, positions = sought.keys.found_in(keys)
+            numbers, positions = sought.keys.found_in(keys, rising=FileKeys.of(spec).in_order(file))
             in_newer = sought.runs[numbers] > run
             positions, numbers = begin + positions[in_newer], numbers[in_newer]
             if request.rule.hides_older:

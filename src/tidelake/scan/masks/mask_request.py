@@ -23,10 +23,8 @@ from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 
-from tidelake.codec.binary_row import decode_row
 from tidelake.format import orc_zone_moves
-from tidelake.merge import MergeSpec
-from tidelake.merge.runs.sections import KeyRank, key_rank
+from tidelake.merge import FileKeys, KeyRank, MergeSpec
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.scan.context import ReadContext
 from tidelake.scan.masks.cache import MaskCache, NewerFiles
@@ -172,13 +170,9 @@ class _Run:
 
     @classmethod
     def of(cls, run: Sequence[DataFileMeta], spec: MergeSpec) -> _Run:
-        types = spec.key_types
         files = tuple(run)
-        return cls(
-            files,
-            [key_rank(decode_row(f.min_key, types), types) for f in files],
-            [key_rank(decode_row(f.max_key, types), types) for f in files],
-        )
+        ranks = [FileKeys.of(spec).ranks_of(file) for file in files]
+        return cls(files, [low for low, _ in ranks], [high for _, high in ranks])
 
     def meeting(self, low: KeyRank, high: KeyRank) -> tuple[DataFileMeta, ...]:
         """The files that may have a key of the range, ends included."""

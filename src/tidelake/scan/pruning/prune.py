@@ -218,10 +218,19 @@ class StatsReader:
         The schema that the predicate is bound to.
     schemas : mapping of int to TableSchema
         All schemas of the table, for files written with older ones.
+    clustered : bool
+        Whether the bounds of files above level 0 are those of other columns than the key.
     """
 
-    def __init__(self, schema: TableSchema, schemas: Mapping[int, TableSchema]) -> None:
+    def __init__(
+        self,
+        schema: TableSchema,
+        schemas: Mapping[int, TableSchema],
+        *,
+        clustered: bool = False,
+    ) -> None:
         self._schema = schema
+        self._clustered = clustered
         self._schemas = schemas
         self.partition_names = schema.partition_keys
 
@@ -277,7 +286,8 @@ class StatsReader:
         names = file_schema.trimmed_primary_keys
         keys = [file_schema.field(n) for n in names]
         ranges = self._ranges(file, file.key_stats, keys, frozenset(columns))
-        if not ranges and file.min_key != EMPTY_ROW and names:
+        has_bounds = file.level == 0 or not self._clustered
+        if not ranges and has_bounds and file.min_key != EMPTY_ROW and names:
             # the bounds are those of whole keys: they bound only the first column
             fields = [file_schema.field(n) for n in names]
             types = [f.type for f in fields]

@@ -85,7 +85,8 @@ class StatsPruning:
 
     def __init__(self, context: ReadContext) -> None:
         self._context = context
-        self._reader = StatsReader(context.schema, context.schemas)
+        clustered = context.options.get(declared.PK_CLUSTERING_OVERRIDE)
+        self._reader = StatsReader(context.schema, context.schemas, clustered=clustered)
 
     def mask(
         self, entries: EntryTable, predicate: Predicate | None, stats: Stats

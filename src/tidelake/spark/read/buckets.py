@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidelake.engine.scan import ReadContext, Split, bucket_keys_retyped, file_sections
-from tidelake.engine.write import DataFileMeta, MergeSpec
+from tidelake.engine.write import DataFileMeta, FileKeys, MergeSpec
 from tidelake.options import declared
 from tidelake.options.bucket_mode import BucketMode
 from tidelake.types import DataField, TypeRoot
@@ -113,10 +113,12 @@ def _order_of(context: ReadContext, splits: Sequence[Split]) -> dict[str, int]:
     of_bucket: dict[int, list[DataFileMeta]] = {}
     for split in splits:
         of_bucket.setdefault(split.bucket, []).extend(split.files)
-    types = MergeSpec.of(context.schema, context.options).key_types
+    keys = FileKeys.of(MergeSpec.of(context.schema, context.options))
+    if keys.clustered:
+        return {}
     order: dict[str, int] = {}
     for files in of_bucket.values():
-        sections = file_sections(files, types) if len(files) > 1 else ((files,),)
+        sections = file_sections(files, keys) if len(files) > 1 else ((files,),)
         if any(len(section) > 1 for section in sections):
             return {}
         for section in sections:

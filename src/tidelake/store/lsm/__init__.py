@@ -4,6 +4,7 @@ The pick policy is Paimon's; merges are :mod:`tidelake.merge`. Nothing here publ
 """
 
 from tidelake.store.lsm.bucket_writer import LsmBucketWriter
+from tidelake.store.lsm.clustered_writer import ClusteredBucketWriter
 from tidelake.store.lsm.compaction_picker import CompactionPolicy, OffPeak, Pick, pick
 from tidelake.store.lsm.expiry import RecordExpiry
 from tidelake.store.lsm.levels import Levels, SortedRun, key_range
@@ -11,6 +12,7 @@ from tidelake.store.lsm.lookup_strategy import LookupStrategy
 from tidelake.store.lsm.postpone_writer import PostponeBucketWriter, postpone_options
 
 __all__ = [
+    "ClusteredBucketWriter",
     "CompactionPolicy",
     "Levels",
     "LookupStrategy",

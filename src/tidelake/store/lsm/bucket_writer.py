@@ -46,7 +46,13 @@ from tidelake.options.declared import CHANGELOG_PRODUCER, WRITE_BUFFER_SPILLABLE
 from tidelake.store.context import StoreContext
 from tidelake.store.deletion_vectors import BucketDeletions
 from tidelake.store.file_meta import check_sequence_numbers, creation_time_ms
-from tidelake.store.lsm.compaction import ChangeTracking, carry_out, is_at_bottom, plan
+from tidelake.store.lsm.compaction import (
+    ChangeTracking,
+    Compacted,
+    carry_out,
+    is_at_bottom,
+    plan,
+)
 from tidelake.store.lsm.compaction_picker import CompactionPolicy, Pick, pick
 from tidelake.store.lsm.expiry import ExpiredRows, RecordExpiry
 from tidelake.store.lsm.keyed_file import KeyedFile, row_fields
@@ -375,7 +381,10 @@ class LsmBucketWriter:
             tracking=tracking,
             expired=expired,
         )
-        # only now: a failed compaction is repeated, and must find the rows
+        self._take(done)
+
+    def _take(self, done: Compacted) -> None:
+        """Count what a compaction did, which until now may be repeated and must find the rows."""
         count = self._deletions.delete_all((rows.file, rows.positions) for rows in done.marked)
         assert count == sum(rows.count for rows in done.marked), "what is found was not deleted"
         lifted = {file.file_name for file in done.after}

@@ -47,7 +47,7 @@ from tidelake.store.lsm.expiry import ExpiredRows
 from tidelake.store.lsm.levels import SortedRun, key_range
 from tidelake.store.lsm.lookup import FileRowMask, find_rows, found_run
 from tidelake.store.lsm.read_file import BucketReader
-from tidelake.store.rolling import RollingWriter
+from tidelake.store.rolling import RollingWriter, RowsOut
 from tidelake.types import DataType
 
 Section = tuple[tuple[DataFileMeta, ...], ...]
@@ -206,7 +206,7 @@ def carry_out(
     picked: Pick,
     *,
     spec: MergeSpec,
-    rolling: Callable[[], RollingWriter],
+    rolling: Callable[[], RowsOut],
     tracking: ChangeTracking | None = None,
     expired: ExpiredRows | None = None,
 ) -> Compacted:
@@ -306,7 +306,8 @@ class _Work:
         # an expired first row stays the first until it is removed
         gone = None if self.spec.engine == FIRST_ROW else self.expired
         beneath = [
-            _without(found_run(self.reader, rows, level=level), gone) for level, rows in found
+            _without(found_run(self.reader, rows, level=level, spec=self.spec), gone)
+            for level, rows in found
         ]
         runs = list(by_level(section, lambda file: file.level))
         picked = [self._source(level, run, len(runs) + len(beneath)) for level, run in runs]

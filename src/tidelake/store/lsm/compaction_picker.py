@@ -242,11 +242,9 @@ def pick(
             return Pick(rewritten, last, drop_deletes=True, one_by_one=True) if rewritten else None
         chosen = _to_level(levels, runs, len(runs), policy)
         return replace(chosen, rewrites_all=policy.rewrites_all)
-    if _all_are_due(levels, runs, policy, now_ms):
+    if runs_due(levels, runs, policy, now_ms):
         return _to_level(levels, runs, len(runs), policy)
-    ratio_percent = policy.size_ratio_percent
-    if policy.off_peak is not None:
-        ratio_percent += policy.off_peak.ratio_at(now_ms)
+    ratio_percent = _ratio_percent(policy, now_ms)
     taken = _count(runs, policy, ratio_percent)
     if taken == 0 and policy.empties_level_0:
         newest = sum(run.level == 0 for run in runs)
@@ -262,10 +260,10 @@ def pick(
     return chosen
 
 
-def _all_are_due(
+def runs_due(
     levels: Levels, runs: Sequence[SortedRun], policy: CompactionPolicy, now_ms: int
 ) -> bool:
-    """Whether all runs are small, or the last level is old."""
+    """Whether all runs are small, or the last level is old (rule 2)."""
     if len(runs) <= 1:
         return False
     size_bytes = sum(run.size_bytes for run in runs)
@@ -275,6 +273,23 @@ def _all_are_due(
         return False
     last = [f.creation_time_ms or 0 for f in levels.files if f.level == levels.max_level]
     return not last or now_ms - max(last) > policy.full_interval_ms
+
+
+def runs_worth_it(runs: Sequence[SortedRun], policy: CompactionPolicy, now_ms: int) -> int:
+    """How many of the newest runs to take by rules 3 to 5; 0 for none.
+
+    Parameters
+    ----------
+    runs : sequence of SortedRun
+        Newest first.
+    """
+    return _count(runs, policy, _ratio_percent(policy, now_ms))
+
+
+def _ratio_percent(policy: CompactionPolicy, now_ms: int) -> int:
+    """How much larger the next run may be at this hour."""
+    own = policy.size_ratio_percent
+    return own if policy.off_peak is None else own + policy.off_peak.ratio_at(now_ms)
 
 
 def _count(runs: Sequence[SortedRun], policy: CompactionPolicy, ratio_percent: int) -> int:

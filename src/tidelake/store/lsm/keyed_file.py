@@ -3,6 +3,9 @@
 Inside the store a row is ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the table's columns. Paimon's
 files begin with a copy of the key (``_KEY_k``). It is added here, from the same arrays, so no sort,
 merge or spill carries keys twice. With ``data-file.thin-mode`` it is not added at all.
+
+With ``pk-clustering-override`` (Paimon 2) the rows of a file above level 0 are sorted by the
+clustering columns, whose first and last values are then its bounds in the manifest.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from tidelake.format import (
     open_writer,
 )
 from tidelake.metadata.data_file import DataFileMeta, FileSource
+from tidelake.options import file_order_columns
 from tidelake.options.declared import DATA_FILE_THIN_MODE, METADATA_STATS_DENSE_STORE
 from tidelake.store.context import StoreContext
 from tidelake.store.data_file_index import DataFileIndex
@@ -71,7 +75,9 @@ class KeyedFile:
         self._index = DataFileIndex(context, name, path)
         schema = context.schema
         self._key_fields = tuple(schema.field(key) for key in schema.trimmed_primary_keys)
-        self._key_types = [field.type for field in self._key_fields]
+        ordering = () if changelog or not level else file_order_columns(context.options)
+        self._bound_fields = tuple(map(schema.field, ordering)) or self._key_fields
+        self._bound_types = [field.type for field in self._bound_fields]
         self._thin = context.options.get(DATA_FILE_THIN_MODE)
         self._fields = kv_fields(schema, thin=self._thin)
         self._arrow_schema = to_arrow_schema(self._fields)
@@ -101,7 +107,8 @@ class KeyedFile:
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows.
 
-        Requires: the rows' keys ascend across calls, or in a changelog never fall.
+        Requires: the rows' keys ascend across calls, or in a changelog never fall; of a clustered
+        file, its columns never fall.
         """
         if rows.num_rows == 0:
             return
@@ -110,7 +117,7 @@ class KeyedFile:
         self._file.write(pa.RecordBatch.from_arrays(columns, schema=self._arrow_schema))
         self._index.add(rows)
         if self._min_key is None:
-            self._min_key = self._key_at(rows, 0)
+            self._min_key = self._bounds_at(rows, 0)
         self._last = rows.slice(rows.num_rows - 1)
         numbers = rows.column(SEQUENCE_FIELD.name).to_numpy()
         low, high = int(numbers.min()), int(numbers.max())
@@ -146,8 +153,8 @@ class KeyedFile:
             file_name=self._name,
             file_size_bytes=footer.size_bytes,
             row_count=footer.row_count,
-            min_key=serialize_row(self._min_key, self._key_types),
-            max_key=serialize_row(self._key_at(self._last, 0), self._key_types),
+            min_key=serialize_row(self._min_key, self._bound_types),
+            max_key=serialize_row(self._bounds_at(self._last, 0), self._bound_types),
             key_stats=simple_stats(self._key_fields, key_stats),
             value_stats=values,
             min_sequence_number=self._sequence_bounds[0],
@@ -174,8 +181,8 @@ class KeyedFile:
         keys = frozenset(field.name for field in self._key_fields)
         return replace(chosen, key_columns=keys, sorted_columns=keys)
 
-    def _key_at(self, rows: pa.RecordBatch, position: int) -> list[object]:
+    def _bounds_at(self, rows: pa.RecordBatch, position: int) -> list[object]:
         return [
             arrow_to_storage(rows.column(field.name).slice(position, 1), field.type)[0]
-            for field in self._key_fields
+            for field in self._bound_fields
         ]

@@ -10,21 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tidelake.codec.binary_row import decode_row
-from tidelake.merge import KeyRange, key_rank
+from tidelake.merge import FileKeys, KeyRange
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.types import DataType
 
 
 def key_range(file: DataFileMeta, key_types: Sequence[DataType]) -> KeyRange:
-    """Return a file's keys and age, for finding overlaps."""
-    return KeyRange(
-        key_rank(decode_row(file.min_key, key_types), key_types),
-        key_rank(decode_row(file.max_key, key_types), key_types),
-        level=file.level,
-        max_sequence_number=file.max_sequence_number,
-        creation_time_ms=file.creation_time_ms or 0,
-        name=file.file_name,
-    )
+    """Return a file's keys and age, for finding overlaps. Requires: it is in key order."""
+    return FileKeys(tuple(key_types)).range_of(file)
 
 
 @dataclass(frozen=True, slots=True)

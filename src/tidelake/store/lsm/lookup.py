@@ -10,6 +10,9 @@ Here the sorted runs are searched in parallel, keys before rows:
    of all new runs do not fit the memory, some of them are searched at a time.
 3. If their values matter, files with such rows are read again, whole, for these rows.
 
+With ``pk-clustering-override`` the searched files are not in key order: their keys with the rows'
+positions, and the rows found, are sorted on the way (:func:`rows_in_key_order`).
+
 They form a sorted run of their level, so the merge that decides every other key's row decides these
 too. With deletion vectors their positions are marked as deleted.
 
@@ -20,7 +23,7 @@ within that share, and a bit per row of the files with such rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,11 +31,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.format import KIND_FIELD, SEQUENCE_FIELD
-from tidelake.merge import MergeSpec, RunSource, rows_with_keys
+from tidelake.merge import FileKeys, MergeSpec, RunSource, rows_in_order, rows_with_keys
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.store.lsm.keyed_file import row_fields
-from tidelake.store.lsm.levels import SortedRun, key_range
+from tidelake.store.lsm.levels import SortedRun
 from tidelake.store.lsm.read_file import BucketReader
 from tidelake.types import DataField, TableSchema
 
@@ -106,19 +109,27 @@ def find_rows(
     pages_bytes_max = memory.merge_pages_bytes - reader.held_bytes(files, fields)
     for some in _at_once(reader, new_runs, fields, pages_bytes_max):
         batch_bytes = min(memory.batch_bytes, memory.merge_rows_bytes // (1 + len(some)))
+        searched = _searched(reader, files, fields, batch_bytes)
+        if spec.clustered:
+            live = _live(reader, files, searched)
+            searched = rows_in_key_order(reader, live, spec, buffer_bytes=memory.merge_rows_bytes)
         found = rows_with_keys(
-            _searched(reader, files, fields, batch_bytes),
+            searched,
             [reader.batches(new, fields, batch_bytes) for new in some],
             spec,
             memory=memory,
         )
+        if spec.clustered:
+            found = iter(_in_files(found))
         for rows in _by_file(reader, files, found):
             name = rows.file.file_name
             by_name[name] = rows.with_those_of(by_name[name]) if name in by_name else rows
     return tuple(by_name[f.file_name] for f in files if f.file_name in by_name)
 
 
-def found_run(reader: BucketReader, found: Sequence[FileRowMask], *, level: int) -> RunSource:
+def found_run(
+    reader: BucketReader, found: Sequence[FileRowMask], *, level: int, spec: MergeSpec
+) -> RunSource:
     """Return found rows as a run for a merge."""
     fields = row_fields(reader.context.schema)
 
@@ -134,17 +145,42 @@ def found_run(reader: BucketReader, found: Sequence[FileRowMask], *, level: int)
     files = [rows.file for rows in found]
     size_bytes = sum(f.file_size_bytes for f in files)
     held_bytes = reader.held_bytes(files)
+    if spec.clustered:
+        buffer_bytes = reader.context.env.memory.merge_rows_bytes
+        return RunSource(
+            lambda size: rows_in_key_order(reader, batches(size), spec, buffer_bytes=buffer_bytes),
+            size_bytes=size_bytes,
+            held_bytes=held_bytes,
+            level=level,
+        )
     return RunSource(batches, size_bytes=size_bytes, held_bytes=held_bytes, level=level)
+
+
+def rows_in_key_order(
+    reader: BucketReader,
+    batches: Iterable[pa.RecordBatch],
+    spec: MergeSpec,
+    *,
+    buffer_bytes: int,
+) -> Iterator[pa.RecordBatch]:
+    """Sort rows by key; those that do not fit the buffer go by local disk."""
+    context = reader.context
+    return rows_in_order(
+        batches,
+        spec.key_columns,
+        spec.key_types,
+        buffer_bytes=buffer_bytes,
+        stack=context.spill_stack,
+    )
 
 
 def _overlapping(
     run: SortedRun, new_files: Sequence[DataFileMeta], spec: MergeSpec
 ) -> tuple[DataFileMeta, ...]:
     """The files of a run that may have a key of the new files, in key order."""
-    new = [key_range(f, spec.key_types) for f in new_files]
-    ranged = sorted(
-        ((key_range(f, spec.key_types), f) for f in run.files), key=lambda r: r[0].min_key
-    )
+    keys = FileKeys.of(spec)
+    new = keys.ranges_of(new_files)
+    ranged = sorted(((keys.range_of(f), f) for f in run.files), key=lambda r: r[0].min_key)
     return tuple(
         f
         for own, f in ranged
@@ -187,6 +223,36 @@ def _searched(
         end = start + batch.num_rows
         yield batch.append_column(PLACE, pa.array(np.arange(start, end)))
         start = end
+
+
+def _live(
+    reader: BucketReader, files: Sequence[DataFileMeta], searched: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Leave deleted rows out, so that no key is there twice."""
+    ends = np.cumsum([file.row_count for file in files])
+    number, start, deleted = -1, 0, np.zeros(0, np.int64)
+    for batch in searched:
+        place = batch.column(PLACE.name)[0].as_py()
+        own = int(np.searchsorted(ends, place, side="right"))
+        if own != number:
+            number, start = own, int(ends[own]) - files[own].row_count
+            deleted = reader.deleted_of(files[own])
+        if not len(deleted):
+            yield batch
+            continue
+        mask = np.ones(batch.num_rows, np.bool_)
+        gone = deleted - (place - start)
+        mask[gone[(gone >= 0) & (gone < batch.num_rows)]] = False
+        if mask.any():
+            yield batch.filter(pa.array(mask))
+
+
+def _in_files(found: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """The places found, in the order of the files: eight bytes for each."""
+    places = [batch.column(PLACE.name).to_numpy() for batch in found]
+    if not places:
+        return []
+    return [pa.record_batch([pa.array(np.sort(np.concatenate(places)))], names=[PLACE.name])]
 
 
 def _by_file(

@@ -26,6 +26,7 @@ import pyarrow as pa
 from tidelake.codec.binary_row import decode_row
 from tidelake.codec.key_order import encode_keys, key_widths
 from tidelake.fileio import MemoryFileIO
+from tidelake.merge import FileKeys, MergeSpec
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.scan import (
@@ -79,8 +80,8 @@ def narrowed(context: ReadContext, before: Split, after: Split) -> Narrowed:
     keys = _keys(context, before, after, own=own, marked=marked)
     if keys is None or keys.num_rows > KEYS_COUNT_MAX:
         return whole
-    types = [context.schema.field(name).type for name in keys.column_names]
-    held = holding(both, keys, types)
+    file_keys = FileKeys.of(MergeSpec.of(context.schema, context.options))
+    held = holding(both, keys, file_keys)
     fields = context.fields(tuple(keys.column_names))
     predicate = None
     if keys.num_rows:
@@ -88,7 +89,7 @@ def narrowed(context: ReadContext, before: Split, after: Split) -> Narrowed:
 
     def kept(side: Split, files: dict[str, DataFileMeta], others: dict[str, DataFileMeta]) -> Split:
         chosen = [f for name, f in files.items() if name not in others or name in held]
-        return side.part(file_sections(chosen, types))
+        return side.part(file_sections(chosen, file_keys))
 
     left = kept(before, old, new), kept(after, new, old)
     return Narrowed(_held(context, *left), *left, predicate)
@@ -146,12 +147,18 @@ def _marks(context: ReadContext, side: Split, file: DataFileMeta) -> Positions:
     return np.zeros(0, np.int64) if marks is None else marks
 
 
-def holding(
-    files: Sequence[DataFileMeta], keys: pa.Table, types: Sequence[DataType]
-) -> frozenset[str]:
-    """The names of the files in whose range one of the keys lies."""
+def holding(files: Sequence[DataFileMeta], keys: pa.Table, file_keys: FileKeys) -> frozenset[str]:
+    """The names of the files in whose range one of the keys lies; of those without order all."""
     if not files or not keys.num_rows:
         return frozenset()
+    ordered, types = [f for f in files if file_keys.in_order(f)], file_keys.types
+    others = frozenset(f.file_name for f in files) - {f.file_name for f in ordered}
+    return others | (_by_bounds(ordered, keys, types) if ordered else frozenset())
+
+
+def _by_bounds(
+    files: Sequence[DataFileMeta], keys: pa.Table, types: Sequence[DataType]
+) -> frozenset[str]:
     columns = [keys.column(name).combine_chunks() for name in keys.column_names]
     lows, highs = (list(_bounds(files, types, end)) for end in ("min_key", "max_key"))
     widths = tuple(map(max, *(key_widths(one, types) for one in (columns, lows, highs))))

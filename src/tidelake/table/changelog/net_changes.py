@@ -36,6 +36,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.codec.bucket import hash_rows
+from tidelake.merge import FileKeys, MergeSpec
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.metadata.log.snapshot import Snapshot
@@ -204,16 +205,16 @@ def _identities(side: BucketFiles | Split) -> set[tuple[str, object]]:
 def _keyed_parts(
     context: ReadContext, before: BucketFiles, after: BucketFiles
 ) -> Iterator[ChangePart]:
-    types = _key_types(context)
+    keys = FileKeys.of(MergeSpec.of(context.schema, context.options))
     old = {f.file_name: f for f in before.files}
     new = {f.file_name: f for f in after.files}
     same = {name for name, _ in _identities(before) & _identities(after)}
     every = {**old, **new}
     differ = [file for name, file in every.items() if name not in same]
-    for section in file_sections(files_meeting(list(every.values()), differ, types), types):
+    for section in file_sections(files_meeting(list(every.values()), differ, keys), keys):
         names = [f.file_name for run in section for f in run]
         yield tuple(
-            bucket.split(file_sections([own[n] for n in names if n in own], types), raw=False)
+            bucket.split(file_sections([own[n] for n in names if n in own], keys), raw=False)
             for bucket, own in ((before, old), (after, new))
         )
 

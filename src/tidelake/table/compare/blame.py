@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from tidelake.codec.row_codes import rows_differ
 from tidelake.errors import NotFoundError
+from tidelake.merge import FileKeys, MergeSpec
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.snapshot_entries import delta_entries
 from tidelake.options import declared
@@ -136,9 +137,9 @@ class _Search:
                 if options.get(declared.BUCKET) > 0:
                     wanted &= ~own | (entries["bucket"] == piece.bucket)
         files = entries.take(wanted).files()
-        types = [schema.field(name).type for name in schema.trimmed_primary_keys]
         names = schema.trimmed_primary_keys
-        return bool(holding(files, pa.Table.from_batches([self.keys]).select(names), types))
+        file_keys = FileKeys.of(MergeSpec.of(schema, options))
+        return bool(holding(files, pa.Table.from_batches([self.keys]).select(names), file_keys))
 
     def row(self, snapshot: Snapshot) -> pa.RecordBatch | None:
         """The row at a snapshot."""

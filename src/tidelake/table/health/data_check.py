@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.codec.binary_row import decode_row
@@ -38,13 +40,23 @@ def wrong_rows(context: ReadContext, split: Split, file: DataFileMeta) -> Iterat
             pass
         return
     keys = _key_names(context.schema, schema)
-    columns = [*keys, SEQUENCE_FIELD.name, KIND_FIELD.name]
+    ordered = [f.name for f in context.bounding_fields(schema, level=file.level)]
+    columns = list(
+        dict.fromkeys(
+            [
+                *keys,
+                *ordered,
+                SEQUENCE_FIELD.name,
+                KIND_FIELD.name,
+            ]
+        )
+    )
     batches = [
         batch.select(columns)
         for batch in read_file(context, split, file, (*wanted, SEQUENCE_FIELD, KIND_FIELD))
     ]
     if batches and split.bucket >= 0:  # rows that wait for their bucket are in no order
-        yield from _wrong_keys(pa.Table.from_batches(batches), keys, schema, file)
+        yield from _wrong_keys(pa.Table.from_batches(batches), keys, ordered, schema, file)
 
 
 def _key_names(current: TableSchema, schema: TableSchema) -> list[str]:
@@ -55,13 +67,18 @@ def _key_names(current: TableSchema, schema: TableSchema) -> list[str]:
 
 
 def _wrong_keys(
-    rows: pa.Table, names: list[str], schema: TableSchema, file: DataFileMeta
+    rows: pa.Table, names: list[str], ordered: list[str], schema: TableSchema, file: DataFileMeta
 ) -> Iterator[str]:
-    types = [schema.field(name).type for name in names]
-    columns = [rows.column(name).combine_chunks() for name in names]
-    keys = encode_keys(columns, types, key_widths(columns, types))
+    keys = _encoded(rows, names, schema)
+    if ordered != names:
+        keys.sort()
+        order = _encoded(rows, ordered, schema)
+        if not bool((order[1:] >= order[:-1]).all()):
+            yield f"its rows are not sorted by {', '.join(ordered)}"
     if not bool((keys[1:] > keys[:-1]).all()):
         yield "its keys are not sorted, or one is there twice"
+    columns = [rows.column(name).combine_chunks() for name in ordered]
+    types = [schema.field(name).type for name in ordered]
     for place, said in ((0, file.min_key), (len(keys) - 1, file.max_key)):
         if not _is_key(columns, types, place, said):
             yield f"its {'last' if place else 'first'} key is not the one of its manifest"
@@ -74,6 +91,12 @@ def _wrong_keys(
     deletes = int(np.isin(kinds, (1, 3)).sum())
     if file.delete_row_count is not None and deletes != file.delete_row_count:
         yield f"it has {deletes} deletes, and its manifest says {file.delete_row_count}"
+
+
+def _encoded(rows: pa.Table, names: list[str], schema: TableSchema) -> npt.NDArray[Any]:
+    types = [schema.field(name).type for name in names]
+    columns = [rows.column(name).combine_chunks() for name in names]
+    return encode_keys(columns, types, key_widths(columns, types))
 
 
 def _is_key(columns: list[pa.Array], types: list[DataType], place: int, said: bytes) -> bool:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from tidelake.errors import TidelakeError
 from tidelake.fileio import FileStatus
 from tidelake.format.compacted import slice_of
+from tidelake.merge import FileKeys, MergeSpec
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.deletion_file import DeletionRange, deletion_ranges, read_deletions
 from tidelake.metadata.index.hash_index import read_hash_index
@@ -273,11 +274,13 @@ def _name_files(check: _Check, owner: object, live: EntryTable) -> None:
 
 
 def _check_levels(check: _Check, owner: object, live: EntryTable) -> None:
-    """Above level 0 the files of a level do not share keys."""
+    """Above level 0 the files of a level do not share keys, unless other columns order them."""
     schema = check.handle.schema
     if not schema.primary_keys:
         return
-    types = [schema.field(name).type for name in schema.trimmed_primary_keys]
+    keys = FileKeys.of(MergeSpec.of(schema, check.handle.options))
+    if keys.clustered:
+        return
     for bucket in grouped(live.take(live["level"] > 0), 0):
         if bucket.bucket < 0:
             continue
@@ -285,7 +288,7 @@ def _check_levels(check: _Check, owner: object, live: EntryTable) -> None:
         for file in bucket.files:
             levels.setdefault(file.level, []).append(file)
         for level, files in levels.items():
-            for section in file_sections(files, types) if len(files) > 1 else ():
+            for section in file_sections(files, keys) if len(files) > 1 else ():
                 if len(section) > 1:
                     names = ", ".join(file.file_name for run in section for file in run)
                     path = check.handle.paths.bucket_dir(bucket.partition, bucket.bucket)

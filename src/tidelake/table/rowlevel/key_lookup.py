@@ -4,8 +4,8 @@
    buckets on demand, or keys may change partition, any bucket may hold them.
 2. A plan of these buckets alone, pruned by the keys' bounds (or, for few keys, by the keys), gives
    the files that may hold them.
-3. Each bucket's keys are sorted. Its rows come in key order, so in every batch the keys between its
-   first and its last row are looked up by bisection.
+3. Each bucket's keys are sorted. Its rows come in key order, or are sorted batch by batch, so the
+   keys between the first and the last row of a batch are looked up by bisection.
 
 Only the key columns and the wanted columns are read. Keys with a null match nothing, as in SQL.
 
@@ -181,7 +181,9 @@ class KeyLookup:
         for split in plan.splits:
             search = everywhere or searches[split.bucket_id]
             for batch in read_split(self._context, split, columns=columns, predicate=predicate):
-                sought, positions = search.found_in([batch.column(name) for name in names])
+                sought, positions = search.found_in(
+                    [batch.column(name) for name in names], rising=not self._spec.clustered
+                )
                 if len(sought):
                     yield sought, batch.select(list(self._columns)).take(pa.array(positions))
 

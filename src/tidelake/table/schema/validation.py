@@ -430,10 +430,12 @@ def _check_first_row(parsed: Options, table: str) -> None:
     """Refuse what contradicts the engine that keeps the oldest row."""
     if parsed.get(declared.MERGE_ENGINE) != FIRST_ROW:
         return
-    why: Mapping[Option[Any], str] = {
+    why: dict[Option[Any], str] = {
         declared.SEQUENCE_FIELD: "which keeps the row that was written first",
         declared.DELETION_VECTORS_ENABLED: "which never deletes a row",
     }
+    if parsed.get(declared.PK_CLUSTERING_OVERRIDE):  # Paimon 2 allows the option there
+        del why[declared.DELETION_VECTORS_ENABLED]
     for option, reason in why.items():
         if parsed.get(option):
             raise invalid_schema(

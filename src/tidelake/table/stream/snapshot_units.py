@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from tidelake.codec.binary_row import decode_row
 from tidelake.commit.partition_expiry import is_partition_expiry
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
-from tidelake.merge import MergeSpec
+from tidelake.merge import FileKeys, MergeSpec
 from tidelake.merge.runs.sections import key_rank
 from tidelake.merge.spec import FIRST_ROW
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
@@ -263,8 +263,8 @@ class SnapshotChanges:
             elif is_alone:
                 found.append(StateFiles(bucket))
             else:
-                types = MergeSpec.of(context.schema, context.options).key_types
-                found.append(StateSections(bucket, file_sections(bucket.files, types)))
+                keys = FileKeys.of(MergeSpec.of(context.schema, context.options))
+                found.append(StateSections(bucket, file_sections(bucket.files, keys)))
         return SnapshotUnits(found)
 
     def changes(
@@ -376,12 +376,12 @@ class SnapshotChanges:
         A key may have moved to another bucket, or with cross-partition updates to another
         partition. A unit therefore holds all buckets or partitions that a key can move between.
         """
-        types = MergeSpec.of(context.schema, context.options).key_types
+        keys = FileKeys.of(MergeSpec.of(context.schema, context.options))
 
         def merged(side: BucketFiles, other: BucketFiles) -> Split:
             kept = {f.file_name for f in other.files}
             files = [f for f in side.files if f.file_name not in kept]
-            return side.split(file_sections(files, types), raw=False)
+            return side.split(file_sections(files, keys), raw=False)
 
         moves_far = context.schema.keys_may_move
         for _, own in itertools.groupby(

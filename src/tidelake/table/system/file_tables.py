@@ -331,7 +331,7 @@ def _row_columns(handle: TableHandle, entries: EntryTable) -> Mapping[str, pa.Ar
         own = entries.take(rows)
         first = own["file_name"][0].as_py()
         schema = context.file_schema(int(own["schema_id"][0]), file_name=first)
-        keys = [schema.field(name) for name in schema.trimmed_primary_keys]
+        keys = context.bounding_fields(schema, level=int(own["level"][0]))
         parts["min_key"].append(_key_texts(own["min_key"], keys))
         parts["max_key"].append(_key_texts(own["max_key"], keys))
         columns = own["write_cols"][0].as_py()
@@ -346,14 +346,16 @@ def _row_columns(handle: TableHandle, entries: EntryTable) -> Mapping[str, pa.Ar
 
 
 def _groups(entries: EntryTable) -> Iterator[tuple[NDArray[np.intp], tuple[str, ...] | None]]:
-    """Files of one schema with statistics of the same columns; None where they are not named."""
+    """Files of one schema and order with statistics of the same columns; None if not named."""
     listed = [pc.binary_join(entries[n], "\0") for n in ("value_stats_cols", "write_cols")]
     arity = pc.binary_slice(entries["value_stats_min"], 0, 4)
     numbers = [
         column.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
         for column in (*listed, arity)
     ]
-    pairs = np.stack([entries["schema_id"], *(n.astype(np.int64) for n in numbers)])
+    pairs = np.stack(
+        [entries["schema_id"], entries["level"] > 0, *(n.astype(np.int64) for n in numbers)]
+    )
     _, firsts, which = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
     for number, first in enumerate(firsts.tolist()):
         names = entries["value_stats_cols"][first].as_py()

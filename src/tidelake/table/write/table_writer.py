@@ -34,6 +34,7 @@ from tidelake.metadata.paths import POSTPONE_BUCKET, TablePaths
 from tidelake.options import declared, write_buffer_bytes
 from tidelake.store import (
     AppendBucketWriter,
+    ClusteredBucketWriter,
     LsmBucketWriter,
     MemoryBudget,
     PostponeBucketWriter,
@@ -251,7 +252,10 @@ class TableWriter:
             )
         if bucket == POSTPONE_BUCKET:
             return PostponeBucketWriter(context, partition, bucket, total_buckets=total_buckets)
-        return LsmBucketWriter(
+        own = LsmBucketWriter
+        if context.options.get(declared.PK_CLUSTERING_OVERRIDE):
+            own = ClusteredBucketWriter
+        return own(
             context,
             partition,
             bucket,

@@ -11,16 +11,17 @@ from tidelake.commit.conflicts.file_conflicts import (
 )
 from tidelake.commit.delta import Compaction
 from tidelake.errors import ConflictError
+from tidelake.merge import FileKeys
 from tidelake.metadata.data_file import FileKind, ManifestEntry, levels_digest
 from tidelake.metadata.manifest.entry_table import EntryTable
 
 
-def check(live, *, before=(), after=(), total_buckets=1, keyed=True, seen=()):
+def check(live, *, before=(), after=(), total_buckets=1, keyed=True, seen=(), clustered=False):
     compaction = Compaction(
         EMPTY_ROW, 0, total_buckets, tuple(before), tuple(after), lookup_digests=seen
     )
-    types = (BIGINT,) if keyed else ()
-    check_compaction(compaction, [_entry(f) for f in live], key_types=types, table="db.t")
+    keys = FileKeys((BIGINT,), clustered) if keyed else None
+    check_compaction(compaction, [_entry(f) for f in live], keys=keys, table="db.t")
 
 
 def _entry(file):
@@ -184,3 +185,16 @@ def test_files_of_another_number_of_buckets_do_not_come_beside_those_that_live()
     check_bucket_counts(new_files, {NORTH: []}, table="db.t")
     with pytest.raises(ConflictError, match="with 3 buckets while rows for 2"):
         check_bucket_counts(new_files, {NORTH: [3]}, table="db.t")
+
+
+def test_files_that_other_columns_order_may_share_keys_on_a_level():
+    before = data_file("new", keys=(1, 9), sequences=(10, 19))
+    there, after = (data_file(name, level=1, keys=(1, 9)) for name in ("there", "after"))
+    seen = (levels_digest([there]),)
+    given = {"before": [before], "after": [after], "seen": seen}
+    check([before, there], **given, clustered=True)
+    with pytest.raises(ConflictError, match="level 1 holds files of these keys now"):
+        check([before, there], **given)
+    other = data_file("other", level=1, keys=(1, 9))
+    with pytest.raises(ConflictError, match="files that have changed"):
+        check([before, there, other], **given, clustered=True)

@@ -44,7 +44,8 @@ def pytest_collection_finish():
 
 
 def pytest_collection_modifyitems(config, items):
-    left_out = [item for item in items if not is_of_size(item)]
+    seen = {}
+    left_out = [item for item in items if not is_of_size(item, seen)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
@@ -52,19 +53,30 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: turns.get(item.path.stem, len(turns)))
 
 
-def is_of_size(item):
+def is_of_size(item, seen):
     """Whether a test runs at this size, by its marks ``full`` and ``share``.
 
     ``share(n)`` keeps every so manieth combination of parameters. Where two grids are crossed these
     are in turns: each value of one still meets a share of the other. At full size, or where one
-    combination is named on the command line, all run.
+    combination is named on the command line, all run. What was seen of each grid so far says where
+    in it an item stands: pytest's own indices count items, not values.
     """
     if SIZE is FULL or any("[" in word for word in item.config.args):
         return True
     share = item.get_closest_marker("share")
-    if share is not None and hasattr(item, "callspec"):
-        return sum(item.callspec.indices.values()) % share.args[0] == 0
-    return item.get_closest_marker("full") is None
+    if share is None:
+        return item.get_closest_marker("full") is None
+    place = 0
+    for grid in item.iter_markers("parametrize"):
+        names = (
+            grid.args[0].replace(",", " ").split()
+            if isinstance(grid.args[0], str)
+            else grid.args[0]
+        )
+        values = tuple(id(item.callspec.params[name]) for name in names)
+        order = seen.setdefault((item.path, item.originalname, *names), {})
+        place += order.setdefault(values, len(order))
+    return place % share.args[0] == 0
 
 
 @pytest.fixture(scope="session")

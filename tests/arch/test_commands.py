@@ -2,7 +2,9 @@
 
 import importlib.util
 import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -48,6 +50,59 @@ def test_the_proof_runs_what_is_there():
     named = [word for piece in proof.PIECES.values() for word in piece.arguments if "/" in word]
     assert named
     assert [word for word in named if not (ROOT / word).exists()] == []
+
+
+def test_the_proof_runs_all_of_what_a_landing_runs_a_share_of():
+    shares = proof.PIECES["shares"].arguments
+    for name in ("tests/spark/test_store_on_cluster.py", "tests/unit/merge/runs/test_bounded.py"):
+        assert name in shares
+    assert "tests/arch/test_docstrings.py" not in shares
+
+
+PAIRS = ["pairs[1-2]", "pairs[1-3]", "pairs[2-2]"]
+MARKED = """
+import pytest
+
+@pytest.mark.full
+def test_long(): pass
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("a", range(4))
+@pytest.mark.parametrize("b", range(2))
+def test_grid(a, b): pass
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize(("c", "d"), [(1, 2), (1, 3), (2, 2)])
+def test_pairs(c, d): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "named", "left"),
+    [
+        (
+            "small",
+            "",
+            ["grid[0-0]", "grid[0-2]", "grid[1-1]", "grid[1-3]", "pairs[1-2]", "pairs[2-2]"],
+        ),
+        ("full", "", ["long", *(f"grid[{b}-{a}]" for b in range(2) for a in range(4)), *PAIRS]),
+        ("small", "::test_grid[0-1]", ["grid[0-1]"]),
+    ],
+    ids=["small", "full", "named"],
+)
+def test_a_landing_runs_the_share_that_a_mark_says(tmp_path, size, named, left):
+    module = tmp_path / "test_marked.py"
+    module.write_text(MARKED, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "conftest"]
+    done = subprocess.run(
+        [*command, "-c", str(ROOT / "pyproject.toml"), f"{module}{named}"],
+        env={**os.environ, sizes.VARIABLE: size, "PYTHONPATH": str(ROOT / "tests")},
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert re.findall(r"::test_(\S+)", done.stdout) == left, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

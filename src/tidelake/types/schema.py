@@ -130,7 +130,7 @@ class TableSchema:
         CorruptError
             The text is not a schema.
         UnsupportedError
-            The schema's version is newer than this library knows.
+            The schema's version is newer than this library knows, or the type of a column.
         """
         try:
             document = check_and_drop(json.loads(text))
@@ -158,8 +158,14 @@ class TableSchema:
                 comment=document.get("comment"),
                 time_ms=int(document.get("timeMillis") or 0),
             )
-        except UnsupportedError:
-            raise
+        except UnsupportedError as error:
+            if error.kind != "type":
+                raise
+            message = (
+                f"{error.message} Schema file {path} has it: read such a table with Java Paimon,"
+                " which can copy its other columns into a table of their own."
+            )
+            raise UnsupportedError(message, kind=error.kind, path=path) from error
         except (
             CorruptError,
             ValueError,
@@ -218,11 +224,23 @@ def _check_siblings(
 
 
 def field_from_json(document: dict[str, Any]) -> DataField:
-    """Return a column from its object in a schema file, or of a view."""
+    """Return a column from its object in a schema file, or of a view.
+
+    Raises
+    ------
+    UnsupportedError
+        The type is one of a later Paimon; the message names the column.
+    """
+    name = str(document["name"])
+    try:
+        data_type = parse_type(document["type"])
+    except UnsupportedError as error:
+        message = f"Column '{name}': {error.message}"
+        raise UnsupportedError(message, kind=error.kind, column=name) from error
     return DataField(
         id=int(document["id"]),
-        name=str(document["name"]),
-        type=parse_type(document["type"]),
+        name=name,
+        type=data_type,
         description=document.get("description"),
         default_value=document.get("defaultValue"),
     )

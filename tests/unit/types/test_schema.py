@@ -88,3 +88,23 @@ def test_defaults_of_old_versions_are_filled_in():
         "bucket": "2",
         "file.format": "orc",
     }
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [("BLOB", "BLOB"), ({"type": "VECTOR", "element": "FLOAT", "length": 3}, "VECTOR")],
+)
+def test_a_column_of_a_later_paimons_type_is_named_with_its_file(form, name):
+    field = {"id": 0, "name": "picture", "type": form}
+    text = {
+        "version": 3,
+        "id": 0,
+        "fields": [field],
+        "highestFieldId": 0,
+        "partitionKeys": [],
+        "primaryKeys": [],
+        "options": {},
+    }
+    match = f"Column 'picture': Type '{name}' is not supported .* Schema file /t/schema-0 has it"
+    with pytest.raises(UnsupportedError, match=match):
+        TableSchema.from_json(json.dumps(text), path="/t/schema-0")

@@ -90,6 +90,7 @@ def test_the_jobs_of_cron_run(tmp_path, capsys):
 
 def test_every_page_with_code_is_run():
     run_above = {"docs/quickstart.md", "docs/query-service.md", *NEEDS_SPARK}
+    run_above |= {"docs/catalogs.md"}  # tests/unit/catalog runs it beside servers
     run_above |= {"docs/storage.md"}  # tests/unit/catalog runs it over an S3
     run_above |= {"docs/cdc.md"}  # tests/unit/cdc runs it on a PostgreSQL
     run_above |= {f"docs/recipes/{name}.md" for name in ("fastapi", "jobs", "monitoring", "scd2")}

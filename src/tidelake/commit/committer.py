@@ -46,6 +46,7 @@ from tidelake.commit.plans import (
     StreamProgress,
 )
 from tidelake.commit.publisher import Publisher
+from tidelake.commit.shown_partitions import show_partitions_quietly
 from tidelake.commit.stream_step import StreamStep, committed_batch
 from tidelake.commit.tags import keep_tags
 from tidelake.errors import InvalidInputError, TidelakeError
@@ -388,5 +389,6 @@ class Committer:
             sync_before_expiry(context, retained_count=retained_count)
             expire_quietly(context, dropped_in or snapshots[-1])
         if snapshots:
+            show_partitions_quietly(context, snapshots)
             sync_quietly(context)
         return Committed(snapshots, dropped, data.planned.interleaved, data.replayed)

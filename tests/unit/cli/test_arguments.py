@@ -6,6 +6,7 @@ import time
 from importlib import metadata
 
 import pytest
+from servers.fake_metastore import fake_metastore
 
 from tidelake.cli.arguments import UsageError, read_arguments
 from tidelake.cli.declaration import COMMANDS, SQL
@@ -61,6 +62,21 @@ def test_a_catalog_in_a_database_is_used_by_each_command(tmp_path, capsys):
     other = [word.replace("/c.db", "/d.db") for word in where]
     assert main(["get", "t", "1", *other]) == 1
     assert "Database 'default' does not exist" in capsys.readouterr().err
+
+
+def test_a_catalog_in_a_metastore_is_used_by_each_command(tmp_path, capsys):
+    with fake_metastore() as metastore:
+        where = ["-w", str(tmp_path / "w"), "--catalog-option", "metastore=hive"]
+        where += ["--catalog-option", f"uri={metastore.uri}"]
+        made = "CREATE TABLE t (k BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH ('bucket' = '1')"
+        second = f"'metastore' = 'hive', 'uri' = '{metastore.uri}', 'warehouse' = '{tmp_path}/v'"
+        more = f"CREATE CATALOG o WITH ('type' = 'paimon', {second}); CREATE TABLE o.d.u (k INT)"
+        assert main(["sql", *where, "--no-spark", "-c", f"{made}; {more}; SHOW TABLES"]) == 0
+        assert " t" in capsys.readouterr().out
+        assert sorted(metastore.tables) == [("d", "u"), ("default", "t")]
+        assert main(["get", "t", "1", *where]) == 0
+    assert main(["get", "t", "1", *where]) == 1
+    assert "does not answer" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ class MetastoreConnection:
         except _lost() as error:
             message = (
                 f"It is unknown whether {what}: the metastore {self.shown} gave no answer"
-                f" ({_said(error)}). Look at it before you try again."
+                f" ({_why(error)}). Look at it before you try again."
             )
             raise OutcomeUnknownError(message, kind="catalog_lost", path=self.shown) from error
         finally:
@@ -171,7 +171,7 @@ class MetastoreConnection:
 
     def _unreachable(self, error: Exception) -> StorageRefusedError:
         message = (
-            f"The metastore {self.shown} does not answer: {_said(error)}. Check its address, and"
+            f"The metastore {self.shown} does not answer: {_why(error)}. Check its address, and"
             " that it is a Hive Metastore without Kerberos, TLS and HTTP, which are not supported."
         )
         return StorageRefusedError(message, kind="catalog_unreachable", path=self.shown)
@@ -208,6 +208,6 @@ def _is_timeout(error: Exception) -> bool:
     return isinstance(error, TimeoutError)
 
 
-def _said(error: Exception) -> str:
+def _why(error: Exception) -> str:
     said = getattr(error, "message", None) or str(error) or type(error).__name__
     return shortened(" ".join(str(said).split()).removesuffix("."))

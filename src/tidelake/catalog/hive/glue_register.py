@@ -364,7 +364,7 @@ class GlueRegister:
             if changes:
                 message = (
                     f"It is unknown whether {self.shown} did this: {what}. It gave no answer"
-                    f" ({_said(error)}). Look at it before you try again."
+                    f" ({_why(error)}). Look at it before you try again."
                 )
                 raise OutcomeUnknownError(message, kind="catalog_lost") from error
             raise self._unreachable(error) from error
@@ -373,13 +373,13 @@ class GlueRegister:
 
     def _unreachable(self, error: Exception) -> StorageRefusedError:
         message = (
-            f"{self.shown} cannot be asked: {_said(error)}. Check 'glue.region', 'glue.endpoint'"
+            f"{self.shown} cannot be asked: {_why(error)}. Check 'glue.region', 'glue.endpoint'"
             " and the credentials, which are AWS's own by default."
         )
         return StorageRefusedError(message, kind="catalog_unreachable", path=self.shown)
 
 
-def _said(error: Exception) -> str:
+def _why(error: Exception) -> str:
     return shortened(" ".join(str(error).split()).removesuffix("."))
 
 

@@ -69,6 +69,8 @@ class MetastoreLock:
             level=structs.LockLevel.TABLE,
             dbname=name.database,
             tablename=name.table,
+            # Java sends none, and a metastore takes that for a mistake where it looks for any
+            operationType=structs.DataOperationType.NO_TXN,
         )
         asked = structs.LockRequest(
             component=[part], user=connection.user, hostname=socket.gethostname()

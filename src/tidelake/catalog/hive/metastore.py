@@ -131,7 +131,7 @@ class HiveMetastore:
         """A path of the warehouse's storage, as an entry names it."""
         return f"{self.root}{path}"
 
-    def _place(self, uri: str) -> tuple[Warehouse, str]:
+    def _storage(self, uri: str) -> tuple[Warehouse, str]:
         """The storage of a location, and the path there."""
         fileio, path = self.storage_of(uri)
         if fileio is None:
@@ -193,7 +193,7 @@ class HiveMetastore:
         if entry is None:
             return False
         uri = self.settings.location_of(entry)
-        directories, path = self._place(uri) if uri else (self.directories, "")
+        directories, path = self._storage(uri) if uri else (self.directories, "")
         if path:
             directories.check_holds_no_other(path)
         self._empty(name, cascade=cascade)
@@ -261,14 +261,14 @@ class HiveMetastore:
             return self.directories.table_path(name)
         found = self._paimon(name)
         uri = self._new_location(name) if found is None else self._uri_of(found)
-        return self._place(uri)[1]
+        return self._storage(uri)[1]
 
     def load_table(self, name: Identifier) -> CatalogEntry | None:
         """Read the newest schema of a table that has an entry."""
         entry = self._paimon(name)
         if entry is None:
             return None
-        directories, location = self._place(self._uri_of(entry))
+        directories, location = self._storage(self._uri_of(entry))
         schema = directories.latest_schema(location)
         if schema is None:
             return None
@@ -293,7 +293,7 @@ class HiveMetastore:
             )
             return NotFoundError(message, kind="table_not_paimon", table=str(name))
         uri = self._new_location(name) if entry is None else self._uri_of(entry)
-        directories, path = self._place(uri)
+        directories, path = self._storage(uri)
         has_files = directories.holds_table(path)
         if entry is not None and not has_files:
             message = (
@@ -319,7 +319,7 @@ class HiveMetastore:
         _check_lower(name.table, "table")
         uri = self._new_location(name)
         entry = self.settings.table(name, schema, uri, owner=self.owner, now_ms=self.clock.now_ms())
-        directories, path = self._place(uri)
+        directories, path = self._storage(uri)
         with self.lock.hold(name):
             found = self.register.table(*name)
             if found is not None and found.is_paimon:
@@ -429,7 +429,7 @@ class HiveMetastore:
     def _move(self, entry: TableEntry, renamed: TableEntry) -> None:
         """Rename a table with its files."""
         old_uri, new_uri = self._uri_of(entry), self._uri_of(renamed)
-        (directories, place), (others, new_place) = self._place(old_uri), self._place(new_uri)
+        (directories, place), (others, new_place) = self._storage(old_uri), self._storage(new_uri)
         target = Identifier(renamed.database, renamed.name)
         if directories.fileio is not others.fileio:
             message = (
@@ -443,10 +443,14 @@ class HiveMetastore:
         directories.fileio.move_dir(place, new_place)
         try:
             self.register.replace_table(entry, renamed)
-        except BaseException:  # an interrupt too
-            if not self.has_table(target):  # else the answer was lost
+        except OutcomeUnknownError:
+            if not self.has_table(target):
                 directories.fileio.move_dir(new_place, place)
                 raise
+        except BaseException:  # an interrupt too
+            if not self.has_table(target):
+                directories.fileio.move_dir(new_place, place)
+            raise
         for partition in self.register.partitions(renamed) if renamed.partition_keys else ():
             moved = f"{new_uri}{partition.location.removeprefix(old_uri)}"
             self.register.move_partition(renamed, replace(partition, location=moved))
@@ -462,7 +466,7 @@ class HiveMetastore:
             if found is not None and found.is_external:
                 return self.register.drop_table(*name, with_directory=False)
             uri = self._new_location(name) if found is None else self._uri_of(found)
-            return self._drop_files(name, *self._place(uri), is_listed=found is not None)
+            return self._drop_files(name, *self._storage(uri), is_listed=found is not None)
 
     def _drop_files(
         self, name: Identifier, directories: Warehouse, path: str, *, is_listed: bool
@@ -508,7 +512,7 @@ class HiveMetastore:
         with self.lock.hold(name):
             found = self._paimon(name)
             uri = self._new_location(name) if found is None else self._uri_of(found)
-            directories, path = self._place(uri)
+            directories, path = self._storage(uri)
             if directories.fileio is not self.fileio:
                 message = (
                     f"Table '{name}' lies on another storage than the warehouse and cannot be"

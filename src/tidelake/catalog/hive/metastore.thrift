@@ -4,6 +4,7 @@
 enum LockState { ACQUIRED = 1, WAITING = 2, ABORT = 3, NOT_ACQUIRED = 4 }
 enum LockType { SHARED_READ = 1, SHARED_WRITE = 2, EXCLUSIVE = 3 }
 enum LockLevel { DB = 1, TABLE = 2, PARTITION = 3 }
+enum DataOperationType { SELECT = 1, INSERT = 2, UPDATE = 3, DELETE = 4, UNSET = 5, NO_TXN = 6 }
 enum PrincipalType { USER = 1, ROLE = 2, GROUP = 3 }
 enum PartitionEventType { LOAD_DONE = 1 }
 
@@ -52,7 +53,8 @@ struct GetTablesRequest { 1: string dbName, 2: optional list<string> tblNames }
 struct GetTablesResult { 1: list<Table> tables }
 
 struct LockComponent {
-  1: LockType type, 2: LockLevel level, 3: string dbname, 4: optional string tablename
+  1: LockType type, 2: LockLevel level, 3: string dbname, 4: optional string tablename,
+  6: optional DataOperationType operationType
 }
 struct LockRequest {
   1: list<LockComponent> component, 2: optional i64 txnid, 3: string user, 4: string hostname

@@ -450,6 +450,76 @@ def test_hive_site_says_the_address_and_the_warehouse(fake, tmp_path, monkeypatc
         tidelake.open(catalog={"type": "hive"})
 
 
+# ---- partitions
+
+
+def partitioned(catalog, name="db.t"):
+    return catalog.create_table(
+        name,
+        pa.schema({"k": pa.int64(), "day": pa.string(), "hour": pa.int32()}),
+        primary_keys=["k", "day", "hour"],
+        partition_keys=["day", "hour"],
+        options={"bucket": 1, "metastore.partitioned-table": True},
+    )
+
+
+def shown_partitions(catalog, name="db.t"):
+    found = catalog.metastore.register.partitions(entry(catalog, name))
+    return {p.values: p.location for p in found}
+
+
+def test_partitions_are_shown_as_they_are_written(either, tmp_path):
+    table = partitioned(either)
+    assert [c.name for c in entry(either, "db.t").columns] == ["k"]
+    assert [(c.name, c.type) for c in entry(either, "db.t").partition_keys] == [
+        ("day", "string"),
+        ("hour", "int"),
+    ]
+    table.write([{"k": 1, "day": "a/b", "hour": 1}, {"k": 1, "day": "c", "hour": 2}])
+    table.write([{"k": 2, "day": "c", "hour": 2}, {"k": 2, "day": "c", "hour": 3}])
+    place = f"file:{tmp_path}/w/db.db/t"
+    assert shown_partitions(either) == {
+        ("a/b", "1"): f"{place}/day=a%2Fb/hour=1",
+        ("c", "2"): f"{place}/day=c/hour=2",
+        ("c", "3"): f"{place}/day=c/hour=3",
+    }
+    table.drop_partitions([{"day": "c", "hour": 2}])
+    assert set(shown_partitions(either)) == {("a/b", "1"), ("c", "3")}
+    table.write([{"k": 5, "day": "c", "hour": 3}], mode="overwrite")
+    assert set(shown_partitions(either)) == {("a/b", "1"), ("c", "3")}
+    either.rename_table("db.t", "db.u")
+    moved = {
+        v.removeprefix(f"file:{tmp_path}/w/db.db/u")
+        for v in shown_partitions(either, "db.u").values()
+    }
+    assert moved == {"/day=a%2Fb/hour=1", "/day=c/hour=3"}
+    either.table("db.u").truncate()
+    assert shown_partitions(either, "db.u") == {}
+
+
+def test_without_the_option_no_partition_is_shown(catalog, fake):
+    table = catalog.create_table("db.t", SCHEMA, partition_keys=["v"])
+    fake.calls.clear()
+    table.write([{"k": 1, "v": "a"}])
+    assert fake.calls == []
+
+
+def test_partitions_that_cannot_be_shown_are_told_and_shown_later(catalog, fake, caplog):
+    table = partitioned(catalog)
+
+    def refuse(method):
+        if method == "add_partitions_req":
+            raise protocol().MetaException(message="full")
+
+    fake.before = refuse
+    table.write([{"k": 1, "day": "a", "hour": 1}])
+    assert "could not be told of its partitions" in caplog.text
+    fake.before = None
+    table.write([{"k": 2, "day": "a", "hour": 1}])
+    assert set(shown_partitions(catalog)) == {("a", "1")}
+    assert table.to_arrow().num_rows == 2
+
+
 # ---- locks
 
 

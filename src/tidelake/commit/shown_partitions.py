@@ -1,0 +1,68 @@
+"""Shows a table's partitions in the catalog that keeps a copy of them, after each commit.
+
+Only where ``metastore.partitioned-table`` is set and the catalog is a Hive Metastore or AWS Glue:
+
+1. A partition to which the commit added files is added; one that is shown stays.
+2. A partition of which an overwrite or a drop left no file is dropped.
+
+The table itself does not depend on it: a failure is logged, and the next commit to the partition
+adds it again. Source: Paimon's ``AddPartitionCommitCallback`` (2.1).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+
+from tidelake.commit.catalog_listing import CatalogListing
+from tidelake.commit.context import CommitContext
+from tidelake.errors import TidelakeError
+from tidelake.metadata.data_file import FileKind
+from tidelake.metadata.log.snapshot import CommitKind, Snapshot
+from tidelake.metadata.manifest.snapshot_entries import live_entries
+from tidelake.options import declared
+
+_LOG = logging.getLogger("tidelake")
+
+
+def show_partitions_quietly(context: CommitContext, snapshots: Sequence[Snapshot]) -> None:
+    """Show what snapshots did to the partitions; a failure is logged."""
+    listing = context.listing
+    if (
+        listing is None
+        or not context.schema.partition_keys
+        or not context.paths.is_main
+        or not context.options.get(declared.METASTORE_PARTITIONED_TABLE)
+    ):
+        return
+    try:
+        _show(context, listing, snapshots)
+    except TidelakeError as error:
+        _LOG.warning(
+            "Table %s: the catalog could not be told of its partitions: %s The table itself is"
+            " complete. The next commit to them tells it again.",
+            context.table,
+            error,
+        )
+
+
+def _show(context: CommitContext, listing: CatalogListing, snapshots: Sequence[Snapshot]) -> None:
+    added: dict[bytes, None] = {}
+    removed: dict[bytes, None] = {}
+    for snapshot in snapshots:
+        delta = context.delta(snapshot)
+        is_overwrite = snapshot.commit_kind is CommitKind.OVERWRITE
+        is_added = delta["kind"] == FileKind.ADD
+        for number in np.unique(delta["partition_id"][is_added]):
+            added[delta.partitions[number]] = None
+        for number in np.unique(delta["partition_id"][~is_added]) if is_overwrite else ():
+            removed[delta.partitions[number]] = None
+    if added:
+        listing.add_partitions([context.paths.partition_texts(part) for part in added])
+    gone = removed.keys() - added.keys()
+    if gone:
+        live = live_entries(context.fileio, context.paths, snapshots[-1], context.manifests)
+        gone -= {live.partitions[number] for number in set(live["partition_id"].tolist())}
+        listing.drop_partitions([context.paths.partition_texts(part) for part in sorted(gone)])

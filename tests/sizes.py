@@ -107,6 +107,8 @@ class Sizes:
     """Runs of the query of each, before its event."""
     leaving_pipelines: int
     """Drawn pipelines on Spark of updates that leave a filter, into targets of deletes."""
+    connect_s: int
+    """Seconds that two clients of Spark Connect write, merge and stream."""
     message_pipelines: int
     """Drawn pipelines from a table into a topic."""
     cdc_jobs: int
@@ -213,6 +215,7 @@ SMALL = Sizes(
     spark_pipelines=2,
     spark_pipeline_runs=2,
     leaving_pipelines=1,
+    connect_s=3,
     message_pipelines=1,
     cdc_jobs=12,
     cdc_servers=1,
@@ -289,6 +292,7 @@ FULL = Sizes(
     spark_pipelines=200,
     spark_pipeline_runs=3,
     leaving_pipelines=20,
+    connect_s=60,
     message_pipelines=20,
     cdc_jobs=2_000,
     cdc_servers=75,

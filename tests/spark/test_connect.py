@@ -1,19 +1,21 @@
-"""A session of Spark Connect: a client without a JVM, its server in a process of its own."""
+"""Spark Connect: clients without a JVM, and the server of ``tidelake connect``.
+
+Clients of one program attach a warehouse themselves, as they would on any server. Those of the
+other have PySpark alone, and the server's own catalog.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import socket
+import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyspark
 import pytest
 import quick_spark
-from servers.ports import free_port
 from servers.s3 import S3Server
 from sizes import FULL, SIZE
 
@@ -22,15 +24,11 @@ from tidelake.spark.sessions.java_runtime import java_home
 pytest.importorskip("grpc_status", reason="needs pyspark[connect]")
 pytestmark = pytest.mark.timeout(1_000)  # the first test waits for all scenarios
 
-SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
-START_S = 180
+INTERRUPTED = 130
 LEFT_OUT = [] if SIZE is FULL else ["queries", "procedures", "frames", "stored"]
 """Scenarios that go the same ways through Connect as the others do: marked `full` below."""
 SETTINGS = {
-    "spark.master": "local[2]",
     "spark.driver.memory": "1g",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     # to compile costs more than these few rows
@@ -67,36 +65,24 @@ def environment(store, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(environment, tmp_path_factory):
-    """The address of a small server."""
-    port = free_port()
-    settings = SETTINGS | {"spark.connect.grpc.binding.port": str(port)}
-    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    command = [str(submit), "--class", SERVER]
-    for key, value in settings.items():
-        command += ["--conf", f"{key}={value}"]
+    """The address of a small server, with its token."""
     work = tmp_path_factory.mktemp("server")
+    command = [sys.executable, "-m", "tidelake", "connect", "--warehouse", str(work / "warehouse")]
+    command += ["--catalog", "served", "--port", "0", "--master", "local[2]"]
+    for key, value in SETTINGS.items():
+        command += ["--conf", f"{key}={value}"]
     log = work / "log"
     with log.open("w") as out:
         running = subprocess.Popen(
-            [*command, "spark-internal"], stdout=out, stderr=out, cwd=work, env=environment
+            command, stdout=subprocess.PIPE, stderr=out, text=True, cwd=work, env=environment
         )
     try:
-        _wait(running, port, log)
-        yield f"sc://127.0.0.1:{port}"
+        said = running.stdout.readline()
+        assert "sc://" in said, said + log.read_text()[-4000:]
+        yield "sc://" + said.partition("sc://")[2].strip()
     finally:
-        running.terminate()
-        running.wait(timeout=30)
-
-
-def _wait(running, port, log):
-    until = time.monotonic() + START_S
-    while time.monotonic() < until:
-        assert running.poll() is None, log.read_text()[-4000:]
-        with socket.socket() as tried:
-            if tried.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    pytest.fail(f"no server within {START_S} s: {log.read_text()[-4000:]}")
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=60) == INTERRUPTED, log.read_text()[-4000:]
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +102,25 @@ def seen(server, environment, tmp_path_factory):
     )
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout.splitlines()[-1]) | {"noise": done.stderr}
+
+
+@pytest.fixture(scope="module")
+def plain(server, environment, tmp_path_factory):
+    """What the scenarios of connect_catalog_program.py saw."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(Path(__file__).with_name("connect_catalog_program.py")),
+            str(tmp_path_factory.mktemp("plain")),
+            str(SIZE.connect_s),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env=environment | {"SPARK_URL": server},
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_the_data_source_is_found_by_its_name_in_a_session_that_nobody_prepared(seen):
@@ -244,3 +249,60 @@ def test_what_connect_cannot_is_refused_with_what_to_do(seen):
     assert "use tl.sql" in asked["text"]
     assert seen["plain_sql"]["not asked"]["class"] == "none"
     assert seen["plain_sql"]["sql"]["class"] == "AnalysisException"
+
+
+# ---- the catalog of the server
+
+
+def test_who_does_not_know_the_token_gets_nothing(plain):
+    said = plain["stranger"]
+    assert said["class"] != "none", said
+    assert "UNAUTHENTICATED" in said["text"] or "authenticat" in said["text"].lower(), said
+
+
+def test_plain_statements_and_frames_of_two_clients_reach_the_tables(plain):
+    items, before, copied, compacted, scanned = plain["statements"]
+    assert items == [["fig", 7], ["oil", 2], ["rye", 3], ["tea", 10], ["x0", 0], ["x1", 1]]
+    assert (before, copied) == ([[3]], [[23]])
+    assert compacted is True
+    assert scanned is True
+
+
+def test_sessions_of_clients_are_apart(plain):
+    counts, other = plain["apart"]
+    assert counts == [3, 6, 3]
+    assert "TABLE_OR_VIEW_NOT_FOUND" in other["text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("table", "AnalysisException", "`served`.`shop`.`itemz`"),
+        ("null", "IllegalArgumentException", "Column 'item' of table"),
+        ("option", "IllegalArgumentException", "Did you mean 'bucket'"),
+    ],
+)
+def test_a_client_of_pyspark_reads_our_words(plain, name, kind, words):
+    said = plain["wrong"][name]
+    assert said["class"] == kind, said
+    assert words in said["text"], said
+    assert "org.apache" not in said["text"]
+
+
+def test_a_client_streams_from_table_to_table(plain):
+    assert plain["streams"] == [[0], [1], [2], [3], [4], [7]]
+
+
+def test_a_client_that_leaves_in_the_middle_of_a_write_leaves_nothing(plain):
+    found, snapshots, was_ended = plain["leaves"]
+    assert (found, snapshots) == ([[1], [2]], [[1], [2]])
+    assert was_ended is True
+
+
+def test_two_clients_write_merge_and_stream_what_a_model_says(plain):
+    seen = plain["proof"]
+    assert not seen["failed"], seen["failed"][0]
+    assert all(seen["turns"])
+    assert seen["kept"] is True
+    assert seen["log"] is True
+    assert seen["copies"] == [True, True]

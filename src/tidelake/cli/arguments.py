@@ -27,6 +27,7 @@ from tidelake.cli.declaration import (
     CLUSTER,
     COMMANDS,
     COMPACT,
+    CONNECT,
     DIFF,
     DOCTOR,
     EXPIRE,
@@ -67,6 +68,7 @@ from tidelake.errors import near_names
 
 N = TypeVar("N", int, float)
 PORT_MAX = 65_535
+CONNECT_PORT = 15_002
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,28 @@ class ServeArguments:
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectArguments:
+    """Arguments of ``tidelake connect``.
+
+    Parameters
+    ----------
+    token : str, optional
+        The file with the token.
+    catalog : str
+        The warehouse's name in statements.
+    """
+
+    warehouse: str
+    port: int = CONNECT_PORT
+    token: str | None = None
+    catalog: str = "tidelake"
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    memory: str | None = None
+    catalog_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class GetArguments:
     """Arguments of ``tidelake get``.
 
@@ -236,6 +260,7 @@ Arguments: TypeAlias = (
     SqlArguments
     | TailArguments
     | ServeArguments
+    | ConnectArguments
     | GetArguments
     | DoctorArguments
     | OrphansArguments
@@ -385,6 +410,20 @@ def _serve_arguments(given: Mapping[str, Any], warehouse: str) -> ServeArguments
     )
 
 
+def _connect_arguments(given: Mapping[str, Any], warehouse: str) -> ConnectArguments:
+    port = _port(given["port"], "--port")
+    return ConnectArguments(
+        warehouse=warehouse,
+        port=CONNECT_PORT if port is None else port,
+        token=_file(given["token"], "--token"),
+        catalog=given["catalog"] or "tidelake",
+        master=given["master"],
+        conf=_pairs(given["conf"], "--conf"),
+        memory=given["memory"],
+        catalog_options=given["catalog_options"],
+    )
+
+
 def _get_arguments(given: Mapping[str, Any], warehouse: str) -> GetArguments:
     columns = given["columns"]
     if given["local"] and (given["token"] or given["tls_ca"]):
@@ -525,6 +564,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], str], Arguments]] = {
     SQL.name: _sql_arguments,
     TAIL.name: _tail_arguments,
     SERVE.name: _serve_arguments,
+    CONNECT.name: _connect_arguments,
     GET.name: _get_arguments,
     DOCTOR.name: _doctor_arguments,
     ORPHANS.name: _orphans_arguments,

@@ -178,6 +178,31 @@ SERVE = Command(
         MEMORY,
     ),
 )
+CONNECT = Command(
+    "connect",
+    "Serve Spark Connect on this machine, with the warehouse as a catalog, until Ctrl-C.",
+    (
+        WAREHOUSE,
+        Flag(("--port",), "Where clients connect.", value="PORT", default="15002"),
+        Flag(
+            ("--token",),
+            "File with the token that clients must know, of 16 characters or more.",
+            value="FILE",
+            default="a new one, which is shown",
+        ),
+        Flag(
+            ("--catalog",),
+            "Name of the warehouse's catalog in statements.",
+            value="NAME",
+            default="tidelake",
+        ),
+        MASTER,
+        CONF,
+        CATALOG_OPTION,
+        CATALOG_FILE,
+        MEMORY,
+    ),
+)
 GET = Command(
     "get",
     "Print rows by their keys: by the table's query service if one runs, else from its files.",
@@ -577,6 +602,7 @@ COMMANDS = (
     SQL,
     TAIL,
     SERVE,
+    CONNECT,
     GET,
     LS,
     SHOW,

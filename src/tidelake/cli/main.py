@@ -12,6 +12,7 @@ from tidelake.cli._optional import load
 from tidelake.cli.arguments import (
     Arguments,
     CdcArguments,
+    ConnectArguments,
     DoctorArguments,
     GetArguments,
     ServeArguments,
@@ -74,6 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 _ROOMS: Mapping[type, str] = {
     TailArguments: "tail",
     ServeArguments: "serve",
+    ConnectArguments: "on_spark.connect",
     GetArguments: "get",
     DoctorArguments: "doctor",
     OrphansArguments: "upkeep.orphans",

@@ -5,6 +5,7 @@ rule of the format or of a merge belongs here.
 """
 
 from tidelake.spark._pyspark import LibraryMissingError
+from tidelake.spark.connect_server import ConnectServer, connect_server
 from tidelake.spark.lake import Lake, attach
 from tidelake.spark.sessions.session import session
 from tidelake.spark.source.data_source import TidelakeSource
@@ -13,10 +14,12 @@ from tidelake.spark.streams.connector.provider import PROVIDER_CLASS as STREAM
 
 __all__ = [
     "STREAM",
+    "ConnectServer",
     "Lake",
     "LibraryMissingError",
     "MergeBuilder",
     "TidelakeSource",
     "attach",
+    "connect_server",
     "session",
 ]

@@ -32,6 +32,17 @@ def test_all_options_are_read(tmp_path):
     )  # fmt: skip
 
 
+def test_arguments_of_a_server_of_spark_connect(tmp_path):
+    token = tmp_path / "token"
+    token.write_text("of sixteen letters")
+    given = read_arguments(["connect", "-w", "lake", "--port", "0", "--token", str(token)], {})
+    assert (given.port, given.token, given.catalog) == (0, str(token), "tidelake")
+    assert read_arguments(["connect", "-w", "lake"], {}).port == 15_002
+    for wrong in (["--port", "65536"], ["--port", "x"], ["--token", str(tmp_path / "none")]):
+        with pytest.raises(UsageError, match=wrong[0]):
+            read_arguments(["connect", "-w", "lake", *wrong], {})
+
+
 def test_the_warehouse_may_be_a_variable():
     assert read_arguments(["sql"], {"TIDELAKE_WAREHOUSE": "lake"}).warehouse == "lake"
     assert read_arguments(["sql", "-w", "x"], {"TIDELAKE_WAREHOUSE": "lake"}).warehouse == "x"

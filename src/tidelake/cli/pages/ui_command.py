@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from pathlib import Path
 
+from tidelake.cli.command_line.token_file import token_in
 from tidelake.cli.pages.arguments import UiArguments
 from tidelake.cli.signals import Terminated, ended_by_sigterm
 from tidelake.engine.tables import open_catalog
@@ -20,7 +20,7 @@ IPV6 = ":"
 def run(given: UiArguments) -> int:
     """Run the command and return the exit code."""
     try:
-        token = None if given.token is None else _token(given.token)
+        token = None if given.token is None else token_in(given.token)
         catalog = open_catalog(given.warehouse, catalog=given.catalog_options, memory=given.memory)
         with (
             ended_by_sigterm(),
@@ -50,21 +50,6 @@ def run(given: UiArguments) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
-
-
-def _token(name: str) -> str:
-    """The token in a file.
-
-    Raises
-    ------
-    InvalidInputError
-        The file cannot be read, or holds no text.
-    """
-    try:
-        return Path(name).read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"The file {name} holds no token: {error}. Write one line of text into it."
-        raise InvalidInputError(message, kind="token_file", path=name) from error
 
 
 def _say(text: str) -> None:

@@ -23,9 +23,13 @@ from tidelake.spark.callbacks.gateway import Gateway
 from tidelake.spark.callbacks.refusal import let_refusals_through
 from tidelake.spark.catalog.scans.scan_rule import install_rule
 from tidelake.spark.catalog.table_catalog import CATALOG_SHOWN, LakeCatalog
+from tidelake.spark.jvm.java_class import PACKAGE
 
 RESERVED = frozenset({"spark_catalog", "system", "session", "builtin", "global_temp"})
 MAP_FIELD = "catalogs"
+CLASS_NAME = "TidelakeCatalog"
+CATALOG_CLASS = f"{PACKAGE}.{CLASS_NAME}"
+"""What a setting ``spark.sql.catalog.<name>`` of ours says."""
 
 
 def register(
@@ -40,7 +44,8 @@ def register(
     Parameters
     ----------
     spark : SparkSession
-        Of this session alone: ``newSession()`` does not know it.
+        Of this session alone: ``newSession()`` does not know it, but by
+        :mod:`tidelake.spark.catalog.named_catalog`.
     name : str
         Its name in statements. It replaces a warehouse that had the name before.
     runner_of : callable, optional
@@ -61,7 +66,7 @@ def register(
     if is_remote() or not hasattr(spark, "_jsparkSession"):
         return False
     setting = f"spark.sql.catalog.{name}"
-    if name.lower() in RESERVED or spark.conf.get(setting, None) is not None:
+    if name.lower() in RESERVED or spark.conf.get(setting, None) not in (None, CATALOG_CLASS):
         owner = "Spark's own" if name.lower() in RESERVED else f"set by '{setting}'"
         message = (
             f"This session already has a catalog '{name}' ({owner}): choose another name,"
@@ -78,12 +83,23 @@ def register(
             " spark_sql=False."
         )
         raise InvalidInputError(message, kind="catalog_name", name=name)
+    made.put(name, made_catalog(spark, catalog, name=name, runner_of=runner_of))
+    return True
+
+
+def made_catalog(
+    spark: SparkSession,
+    catalog: Catalog,
+    *,
+    name: str,
+    runner_of: Callable[[Catalog], ProcedureRunner] | None = None,
+) -> LakeCatalog:
+    """A warehouse as a catalog of one session, which gets the rules of our scans."""
     ensure_callback_server_started(spark.sparkContext._gateway)
     let_refusals_through(spark)
     gateway = Gateway(spark)
     install_rule(gateway)
-    made.put(name, LakeCatalog(gateway, catalog, name=name, runner_of=runner_of))
-    return True
+    return LakeCatalog(gateway, catalog, name=name, runner_of=runner_of)
 
 
 def opened_catalog(

@@ -12,6 +12,7 @@ import pytest
 import tidelake.spark
 from tidelake.scan.masks import hidden_rows
 from tidelake.spark.catalog.scans import scan_rule
+from tidelake.spark.catalog.table_catalog import LakeCatalog
 from tidelake.spark.expression import moment
 from tidelake.spark.jvm import java_class
 from tidelake.spark.jvm.private_names import names_of, private_names
@@ -158,6 +159,15 @@ def test_streams_need_the_names_of_their_classes(minor):
         f"{java_class.PACKAGE}.parquet.ParquetFileFormat",
         java_class.BESIDE,
     } <= set(provider.needed_names(minor))
+
+
+def test_the_catalog_that_spark_makes_has_the_interfaces_of_python():
+    """What Python's catalog answers, the Java class that stands for it passes on."""
+    code = code_of(SPARK / "jvm" / "TidelakeCatalog.java")
+    named = re.search(r"implements ([\w, ]+)", code)[1].strip().split(", ")
+    paths = re.findall(r"^import ([\w.]+);", code, re.MULTILINE)
+    imports = {one.rpartition(".")[2]: one for one in paths}
+    assert [imports[one] for one in named] == list(LakeCatalog.Java.implements)
 
 
 # ---- the build

@@ -52,7 +52,7 @@ def hive_type(data_type: DataType) -> str:
     Examples
     --------
     >>> from tidelake.types.data_type import parse_type
-    >>> hive_type(parse_type("ARRAY<DECIMAL(10, 2) NOT NULL>"))
+    >>> hive_type(parse_type({"type": "ARRAY", "element": "DECIMAL(10, 2)"}))
     'array<decimal(10,2)>'
     >>> hive_type(parse_type("VARCHAR(70000)"))
     'string'

@@ -28,6 +28,7 @@ def state(lake):
         {"bucket": "2"},
         {"dynamic-bucket.target-row-num": "4000", "deletion-vectors.bitmap64": "true"},
         {"bucket": "1", "changelog-producer": "lookup"},
+        {"bucket": "2", "pk-clustering-override": "true", "clustering.columns": "v"},
     ],
 )
 def test_rows_that_are_replaced_or_deleted_are_seen_no_more(spark, lake, options):
@@ -55,6 +56,7 @@ def test_rows_that_are_replaced_or_deleted_are_seen_no_more(spark, lake, options
 
 BETWEEN = {
     "deduplicate": {**MARKS, "file.format": "orc"},
+    "clustered": {**MARKS, "pk-clustering-override": "true", "clustering.columns": "n,v"},
     "sequence": {**MARKS, "sequence.field": "n"},
     "partial-update": {**MARKS, "merge-engine": "partial-update", "changelog-producer": "lookup"},
     "aggregation": {
@@ -67,6 +69,7 @@ BETWEEN = {
     },
     "first-row": {"merge-engine": "first-row", "changelog-producer": "lookup"},
 }
+DELETING = ("deduplicate", "clustered", "sequence")
 
 
 @pytest.mark.share(2)
@@ -85,7 +88,7 @@ def test_all_readers_see_the_same_rows_before_and_after_the_compaction(spark, la
     table.write(rows(range(300), 1))
     ids = table.write(rows(range(250, 320), 2)).snapshot_ids
     table.write(rows(range(240, 325), 3), options={"write-only": "true"})
-    if engine in ("deduplicate", "sequence"):
+    if engine in DELETING:
         gone = [row | {"n": 99} for row in rows(range(5), 4)]
         table.write(gone, row_kinds=["-D"] * 5, options={"write-only": "true"})
     ids = (*ids, table.latest_snapshot_id, *table.compact().snapshot_ids)
@@ -104,7 +107,7 @@ def test_all_readers_see_the_same_rows_before_and_after_the_compaction(spark, la
 
     appended, compacted, waiting, last = map(seen, ids)
     assert appended == compacted != waiting == last
-    assert len(last) == {"deduplicate": 320, "sequence": 320}.get(engine, 325)
+    assert len(last) == (320 if engine in DELETING else 325)
 
 
 def test_what_is_only_written_is_merged_until_a_job_compacts_it(spark, lake):

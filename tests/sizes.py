@@ -24,7 +24,7 @@ class Sizes:
     branched_seeds: int
     """Seeded episodes of a table and its branches, with half the operations."""
     clustered_seeds: int
-    """Seeded runs of append tables whose rows are clustered."""
+    """Seeded runs of append tables whose rows are clustered; six cross all that they are to."""
     meetings: int
     """Seeded runs of several processes on one table."""
     machine_runs: int
@@ -173,7 +173,7 @@ SMALL = Sizes(
     model_seeds=10,
     model_steps=50,
     branched_seeds=5,
-    clustered_seeds=4,
+    clustered_seeds=6,
     meetings=5,
     machine_runs=2,
     histories=4,

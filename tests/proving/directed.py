@@ -356,6 +356,37 @@ def check_marks_of_lookups() -> None:
         check_table(fileio, LOCATION)
 
 
+def check_keys_of_clustered_files() -> None:
+    """Files that are sorted by another column than the key: each key is live once, and found."""
+    options = {"bucket": "1", "deletion-vectors.enabled": "true", "write-only": "true"}
+    options |= {"pk-clustering-override": "true", "clustering.columns": "n"}
+    fileio = MemoryFileIO()
+    shape = Shape(("k",), (), None, tuple(options.items()))
+    shape.create(open_catalog(fileio, 1))
+    table = open_catalog(fileio, 2).table(NAME)
+    model = ModelTable(("k",))
+    for start, stop, compacts in (
+        (0, 400, True),
+        (300, 500, True),
+        (0, 20, True),
+        (380, 420, False),
+    ):
+        rows = [row | {"n": row["k"] * 37 % 101} for row in _rows(range(start, stop), f"f{start}-")]
+        deletes = [start == 380 and row["k"] % 2 == 0 for row in rows]
+        kinds = ["-D" if d else "+I" for d in deletes]
+        table.write(arrow_of(shape, rows), row_kinds=kinds)
+        model.apply(rows, deletes)
+        if compacts:
+            table.compact()
+        assert content_of(table) == model.content(), "a row that was replaced is seen, or one lost"
+        check_table(fileio, LOCATION)
+    for full in (False, True):
+        table.compact(full=full)
+        assert content_of(table) == model.content(), "a compaction brought rows back"
+        assert table.count() == len(model.content())
+        check_table(fileio, LOCATION)
+
+
 def check_whole_commits() -> None:
     """A commit is seen whole from its first snapshot on, and its compaction changes no row."""
     marks = {"deletion-vectors.enabled": "true"}
@@ -482,4 +513,5 @@ CHECKS = (
     check_keys_move_between_partitions,
     check_changelog_of_lookups,
     check_marks_of_lookups,
+    check_keys_of_clustered_files,
 )

@@ -72,7 +72,7 @@ from tidelake.commit.expiry.consumers import HeldSnapshots
 from tidelake.commit.expiry.tags_and_branches import References
 from tidelake.errors import CorruptError, TidelakeError
 from tidelake.fileio import MemoryFileIO, OpenDirectory
-from tidelake.merge import merge_buffer
+from tidelake.merge import FileKeys, merge_buffer
 from tidelake.merge.engines.first_row import FirstRow
 from tidelake.merge.engines.partial_update import PartialUpdate
 from tidelake.merge.runs.spill import SpillStack
@@ -530,6 +530,16 @@ _PLANTED = (
         "a lookup finds rows that are deleted",
         "check_marks_of_lookups",
         (lookup, "_by_file", _finds_what_is_deleted),
+    ),
+    (
+        "a lookup takes a clustered file for one in key order",
+        "check_keys_of_clustered_files",
+        (lookup, "rows_in_key_order", lambda _: lambda _reader, batches, *_, **__: batches),
+    ),
+    (
+        "the bounds of a clustered file are taken for keys",
+        "check_keys_of_clustered_files",
+        (FileKeys, "in_order", lambda _: lambda *_: True),
     ),
     (
         "an expiry looks at no tag",

@@ -34,6 +34,9 @@ class FakeMetastore:
         ``ConnectionError`` hangs up.
     after : callable, optional
         The same once the call is done.
+    is_strict : bool
+        Whether it refuses column types that do not go with the old ones at their positions, as
+        ``hive.metastore.disallow.incompatible.col.type.changes`` does by default.
     """
 
     port: int = 0
@@ -44,6 +47,7 @@ class FakeMetastore:
     calls: list[str] = field(default_factory=list)
     before: Callable[[str], None] | None = None
     after: Callable[[str], None] | None = None
+    is_strict: bool = False
 
     @property
     def uri(self) -> str:
@@ -153,9 +157,22 @@ class _Handler:
         if old != new and new in self._fake.tables:
             message = f"new table {new} already exists"
             raise self._structs.InvalidOperationException(message=message)
+        self._check_columns(self._fake.tables[old], new_tbl)
         del self._fake.tables[old]
         self._fake.tables[new] = new_tbl
         self._fake.partitions[new] = self._fake.partitions.pop(old, {})
+
+    def _check_columns(self, old, new):
+        keys = [[(c.name, c.type) for c in table.partitionKeys or ()] for table in (old, new)]
+        if keys[0] != keys[1]:
+            message = "partition keys can not be changed."
+            raise self._structs.InvalidOperationException(message=message)
+        pairs = zip(old.sd.cols, new.sd.cols, strict=False)
+        bad = [b.name for a, b in pairs if not _goes_with(a.type, b.type)]
+        if bad and self._fake.is_strict:
+            said = "The following columns have types incompatible with the existing columns in"
+            message = f"{said} their respective positions :\n{','.join(bad)}"
+            raise self._structs.InvalidOperationException(message=message)
 
     def add_partitions_req(self, request):
         known = self._fake.partitions.setdefault((request.dbName, request.tblName), {})
@@ -196,6 +213,15 @@ class _Handler:
         states = self._structs.LockState
         state = states.ACQUIRED if first == lock_id else states.WAITING
         return self._structs.LockResponse(lockid=lock_id, state=state)
+
+
+_WIDER = ("tinyint", "smallint", "int", "bigint", "float", "double", "string")
+
+
+def _goes_with(old: str, new: str) -> bool:
+    if old == new:
+        return True
+    return old in _WIDER and new in _WIDER and _WIDER.index(old) < _WIDER.index(new)
 
 
 class _Connection(socketserver.BaseRequestHandler):

@@ -16,6 +16,7 @@ from tidelake.catalog.dropped_directories import STAGING_DIRECTORY
 from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.path_table import TableDefinition, table_at
 from tidelake.commit.iceberg import sync_quietly
+from tidelake.commit.shown_partitions import show_partitions_quietly
 from tidelake.errors import TidelakeError, UnsupportedError
 from tidelake.metadata.log.schema_log import SchemaLog
 from tidelake.metadata.paths import TablePaths
@@ -84,7 +85,8 @@ def _check_moves(catalog: Catalog, location: str, *, table: str) -> None:
 def put_in_place(catalog: Catalog, staged: Table) -> None:
     """Move a staged table to its location; an existing table is dropped.
 
-    Its Iceberg metadata named files of the staging directory, so it is made again.
+    Its Iceberg metadata named files of the staging directory, so it is made again. Its commits
+    there could not show their partitions in the catalog, so that is done now.
 
     Raises
     ------
@@ -96,7 +98,9 @@ def put_in_place(catalog: Catalog, staged: Table) -> None:
     with suppress(TidelakeError):  # it is in place; another process may have dropped it already
         table = catalog.table(staged.identifier)
         if isinstance(table, Table):  # the name is no system table's
-            sync_quietly(table.handle.commit_context())
+            context, log = table.handle.commit_context(), table.handle.snapshots
+            sync_quietly(context)
+            show_partitions_quietly(context, [log.load(number) for number in log.ids()])
 
 
 def discard(catalog: Catalog, staged: Table) -> None:

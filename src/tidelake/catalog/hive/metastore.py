@@ -7,7 +7,10 @@ Entries and files change one after the other. The order leaves something that na
   them up if they hold no snapshot, and is refused otherwise.
 - **Drop**: the directory is moved away, then the entry is dropped, then the files are deleted. If
   the metastore refuses, the directory is moved back. A crash leaves an entry without files, which
-  reads name; dropping the table again removes it. The files of an external table stay.
+  reads name; dropping the table again removes it. The files of an external table stay, also with
+  its database; files without an entry are deleted only where no table lies and none was external.
+- **Replace**: the entry shows the new table, then the directories are swapped; if that fails, it
+  shows the old one again. A metastore that refuses the columns leaves the old table.
 - **Rename**: the directory is moved, then the entry gets its new name and place at once. A crash
   leaves the old entry and the moved directory. Of an external table only the entry changes.
 - **Alter**: the entry shows the new columns, then the schema is put. A metastore that refuses them
@@ -45,6 +48,7 @@ from tidelake.errors import (
     shortened,
 )
 from tidelake.fileio import FileIO
+from tidelake.fileio.location import Location, parse_location
 from tidelake.metadata.partition_name import escape_name
 from tidelake.telemetry import Clock
 from tidelake.types import TableSchema
@@ -188,7 +192,7 @@ class HiveMetastore:
         return self.register.create_database(self.settings.database(name, self._uri(path)))
 
     def drop_database(self, name: str, *, cascade: bool) -> bool:
-        """Drop its tables and its entry, then its directory if that is empty."""
+        """Drop its tables and its entry, then its directory unless files in it are to stay."""
         entry = self.register.database(name) if name == name.lower() else None
         if entry is None:
             return False
@@ -196,7 +200,7 @@ class HiveMetastore:
         directories, path = self._storage(uri) if uri else (self.directories, "")
         if path:
             directories.check_holds_no_other(path)
-        self._empty(name, cascade=cascade)
+        external = self._empty(name, cascade=cascade)
         if path:
             left = directories.table_names(path)
             if left and not cascade:
@@ -204,11 +208,17 @@ class HiveMetastore:
         if not self.register.drop_database(name):
             return False
         if path and directories.fileio.exists(path):
-            self._delete_directory(name, directories, path, cascade=cascade)
+            self._delete_directory(name, directories, path, cascade=cascade, external=external)
         return True
 
-    def _empty(self, name: str, *, cascade: bool) -> None:
-        """Drop tables and views with `cascade`; refuse a database with others, or without."""
+    def _empty(self, name: str, *, cascade: bool) -> bool:
+        """Drop tables and views with `cascade`; refuse a database with others, or without.
+
+        Returns
+        -------
+        bool
+            Whether a table was external: its files stay, wherever they lie.
+        """
         found = self.register.tables(name)
         foreign = [entry for entry in found if not entry.is_paimon and not entry.is_view]
         if foreign:
@@ -224,16 +234,23 @@ class HiveMetastore:
                 self.register.drop_table(name, entry.name, with_directory=False)
             else:
                 self.drop_table(Identifier(name, entry.name))
+        return any(entry.is_external for entry in found)
 
     def _delete_directory(
-        self, name: str, directories: Warehouse, path: str, *, cascade: bool
+        self, name: str, directories: Warehouse, path: str, *, cascade: bool, external: bool
     ) -> None:
-        """Delete a dropped database's directory; another catalog's files in it stay."""
+        """Delete a dropped database's directory, unless it holds what is no managed table's.
+
+        Those of managed tables are gone by now. What is left belongs to external tables, dropped
+        or of another database, or to another catalog.
+        """
         if path == self.warehouse:
             return  # of the database 'default' in some metastores
-        if not cascade:
+        if not cascade or external:
             if not directories.fileio.list_dir(path):
                 directories.fileio.delete_dir(path)
+            return
+        if directories.table_names(path):
             return
         dropped = directories.dropped()
         with suppress(NotFoundError):  # another was faster
@@ -305,10 +322,7 @@ class HiveMetastore:
         if has_files and entry is None:
             message = (
                 f"{self.register.shown} does not list table '{name}', but {path} has files of one:"
-                " a create, a drop or a rename was interrupted, or the table was made without this"
-                " catalog. Move the directory back if a rename took it from a table that is still"
-                " listed. Otherwise create it again if it is empty, or delete it by"
-                f" drop_table('{name}')."
+                f" {self._advice(name, self._why_kept(directories, path, uri), is_taken=False)}"
             )
             return NotFoundError(message, kind="table_unlisted", table=str(name))
         return None
@@ -331,7 +345,7 @@ class HiveMetastore:
                 path, schema
             )
             if not is_ours:
-                self._check_adoptable(name, directories, path, schema)
+                self._check_adoptable(name, directories, path, schema, uri)
             try:
                 if not self.register.create_table(entry):
                     return self._lost_race(name)
@@ -391,20 +405,58 @@ class HiveMetastore:
         return directories.holds_table(path) or directories.has_snapshots(path)
 
     def _check_adoptable(
-        self, name: Identifier, directories: Warehouse, path: str, schema: TableSchema
+        self, name: Identifier, directories: Warehouse, path: str, schema: TableSchema, uri: str
     ) -> None:
         """Refuse files without an entry unless they are an empty table of the same definition."""
         found = directories.latest_schema(path)
         same = found is not None and replace(found, time_ms=schema.time_ms) == schema
-        if same and not directories.has_snapshots(path):
+        owner = self._listed_at(uri)
+        if owner is None and same and not directories.has_snapshots(path):
             return
+        why = self._why_kept(directories, path, uri) if owner is None else _of_owner(owner)
+        raise self._remains(name, path, why)
+
+    def _remains(self, name: Identifier, path: str, why_kept: str | None) -> AlreadyExistsError:
         message = (
-            f"{path} has files of a table '{name}' that {self.register.shown} does not list: a"
-            " create, a drop or a rename was interrupted, or the table was made without this"
-            " catalog. Move the directory back if a rename took it from a table that is still"
-            f" listed. Otherwise delete it by drop_table('{name}')."
+            f"{path} has files of a table '{name}' that {self.register.shown} does not list:"
+            f" {self._advice(name, why_kept, is_taken=True)}"
         )
-        raise AlreadyExistsError(message, kind="table_remains", table=str(name))
+        return AlreadyExistsError(message, kind="table_remains", table=str(name))
+
+    @staticmethod
+    def _advice(name: Identifier, why_kept: str | None, *, is_taken: bool) -> str:
+        """Where files without an entry come from, and what to do."""
+        if why_kept is not None:
+            return f"{why_kept} {'Choose another name.' if is_taken else ''}".rstrip()
+        create = "" if is_taken else " create it again if it is empty, or"
+        return (
+            "a create, a drop or a rename was interrupted, or the table was made without this"
+            " catalog. Move the directory back if a rename took it from a table that is still"
+            f" listed. Otherwise{create} delete it by drop_table('{name}')."
+        )
+
+    def _why_kept(self, directories: Warehouse, path: str, uri: str) -> str | None:
+        """Why a drop must not delete files without an entry; None if it may."""
+        owner = self._listed_at(uri)
+        if owner is not None:
+            return _of_owner(owner)
+        schema = directories.latest_schema(path)
+        if self.settings.external or (schema is not None and self.settings.is_external(schema)):
+            return (
+                "an external table's, which stay when it is dropped. Delete the directory yourself"
+                " if nobody needs them."
+            )
+        return None
+
+    def _listed_at(self, uri: str) -> TableEntry | None:
+        """The entry of any database that lies at a place: an external table keeps its own."""
+        wanted = _place(uri)
+        for database in self.register.databases():
+            for entry in self.register.tables(database):
+                found = self.settings.location_of(entry) if not entry.is_view else None
+                if found and _place(found) == wanted:
+                    return entry
+        return None
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Move the directory, then change the entry."""
@@ -466,7 +518,13 @@ class HiveMetastore:
             if found is not None and found.is_external:
                 return self.register.drop_table(*name, with_directory=False)
             uri = self._new_location(name) if found is None else self._uri_of(found)
-            return self._drop_files(name, *self._storage(uri), is_listed=found is not None)
+            directories, path = self._storage(uri)
+            if found is None and self._has_files(directories, path):
+                why = self._why_kept(directories, path, uri)
+                if why is not None:
+                    message = f"Table '{name}' does not exist. {path} has files: {why}"
+                    raise NotFoundError(message, kind="table_not_found", table=str(name))
+            return self._drop_files(name, directories, path, is_listed=found is not None)
 
     def _drop_files(
         self, name: Identifier, directories: Warehouse, path: str, *, is_listed: bool
@@ -507,7 +565,7 @@ class HiveMetastore:
         return dropped.clear() if delete else len(dropped.left())
 
     def put_in_place(self, name: Identifier, staged: str) -> None:
-        """Swap the directories, then show the new table."""
+        """Show the new table, then swap the directories."""
         self.create_database(name.database)
         with self.lock.hold(name):
             found = self._paimon(name)
@@ -522,12 +580,48 @@ class HiveMetastore:
             old = None if found is None else directories.latest_schema(path)
             new = directories.latest_schema(staged)
             assert new is not None, "a staged table has a schema"
-            directories.swap(staged, path)
+            if found is None and self._has_files(directories, path):
+                why = self._why_kept(directories, path, uri)
+                if why is not None:
+                    raise self._remains(name, path, why)
             made = self.settings.table(name, new, uri, owner=self.owner, now_ms=self.clock.now_ms())
-            if found is None:
-                self.register.create_table(made)
-            else:
-                self.register.replace_table(found, self.settings.changed(found, old or new, new))
+            changed = made if found is None else self.settings.changed(found, old or new, new)
+            self._swap(name, found, changed, (directories, staged, path))
+            if found is not None and changed.partition_keys:
+                with suppress(TidelakeError):  # the new table is in place
+                    for partition in self.register.partitions(changed):
+                        self.register.drop_partition(changed, partition.values)
+
+    def _swap(
+        self,
+        name: Identifier,
+        old: TableEntry | None,
+        new: TableEntry,
+        places: tuple[Warehouse, str, str],
+    ) -> None:
+        """Show the new table, then swap the directories; show the old one again if that fails."""
+        directories, staged, path = places
+        if old is not None:
+            self.register.replace_table(old, new)
+        elif not self.register.create_table(new):
+            self._lost_race(name)
+            message = f"Another created table '{name}' meanwhile: try again."
+            raise AlreadyExistsError(message, kind="table_exists", table=str(name))
+        try:
+            directories.swap(staged, path)
+        except BaseException:  # an interrupt too
+            with suppress(TidelakeError):  # report the failure before
+                if directories.fileio.exists(staged):
+                    self._show_again(name, old)
+            raise
+
+    def _show_again(self, name: Identifier, old: TableEntry | None) -> None:
+        if old is None:
+            self.register.drop_table(*name, with_directory=False)
+            return
+        shown = self.register.table(*name)
+        if shown is not None:
+            self.register.replace_table(shown, replace(old, origin=shown.origin))
 
 
 @dataclass(frozen=True, slots=True)
@@ -570,6 +664,19 @@ class TableListing:
             message = f"Table '{self.name}' is not in {self.metastore.register.shown} any more."
             raise NotFoundError(message, kind="table_not_found", table=str(self.name))
         return found
+
+
+def _of_owner(entry: TableEntry) -> str:
+    return f"those of table '{entry.database}.{entry.name}'."
+
+
+def _place(uri: str) -> Location | str:
+    """A location in one spelling."""
+    try:
+        found = parse_location(uri)
+    except InvalidInputError:  # on a storage that is not known here
+        return uri
+    return replace(found, path=posixpath.normpath(found.path), account="")
 
 
 def _is_lower(name: Identifier) -> bool:

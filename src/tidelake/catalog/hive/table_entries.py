@@ -72,6 +72,11 @@ class EntrySettings:
 
     # ---- what a table is
 
+    def is_external(self, schema: TableSchema) -> bool:
+        """Whether the files of a new table stay when it is dropped."""
+        external = self.external or schema.options.get(declared.PATH.key) is not None
+        return external or _flag(schema.options).lower() == "true"
+
     def table(
         self, name: Identifier, schema: TableSchema, location: str, *, owner: str, now_ms: int
     ) -> TableEntry:
@@ -82,8 +87,7 @@ class EntrySettings:
         UnsupportedError
             The table wants its tags as partitions of Hive.
         """
-        external = self.external or schema.options.get(declared.PATH.key) is not None
-        external = external or _flag(schema.options).lower() == "true"
+        external = self.is_external(schema)
         columns, partition_keys = _columns(schema, table=str(name))
         parameters = {
             **self._shown(schema),

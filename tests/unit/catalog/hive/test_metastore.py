@@ -27,6 +27,8 @@ from tidelake import (
 )
 from tidelake.catalog.hive.connection import protocol
 from tidelake.catalog.hive.register import TableEntry
+from tidelake.catalog.staging import put_in_place, staged_table
+from tidelake.catalog.warehouse import Warehouse
 from tidelake.errors import StorageRefusedError
 from tidelake.metadata.log.schema_log import SchemaLog
 
@@ -158,6 +160,73 @@ def test_files_of_an_external_table_stay(fake, tmp_path):
     catalog.drop_table("db.u")
     assert catalog.list_tables("db") == []
     assert (tmp_path / "w/db.db/t/schema/schema-0").exists()
+
+
+def external(fake, tmp_path):
+    return tidelake.open(tmp_path / "w", catalog=fake.options(**{"table.type": "external"}))
+
+
+def test_files_of_an_external_table_stay_when_its_database_is_dropped(fake, catalog, tmp_path):
+    external(fake, tmp_path).create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    catalog.create_table("db.m", SCHEMA)
+    catalog.drop_database("db", cascade=True)
+    assert catalog.list_databases() == []
+    assert (tmp_path / "w/db.db/t/snapshot/snapshot-1").exists()
+    assert not (tmp_path / "w/db.db/m").exists()
+
+
+def test_files_that_a_table_of_another_database_took_along_stay(fake, catalog, tmp_path):
+    external(fake, tmp_path).create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    catalog.rename_table("db.t", "other.u")
+    catalog.create_table("db.m", SCHEMA)
+    catalog.drop_database("db", cascade=True)
+    assert not (tmp_path / "w/db.db/m").exists()
+    assert catalog.table("other.u").to_arrow().num_rows == 1
+
+
+def test_a_database_of_managed_tables_takes_its_directory_along(catalog, tmp_path):
+    catalog.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    (tmp_path / "w/db.db/late").mkdir()
+    catalog.drop_database("db", cascade=True)
+    assert not (tmp_path / "w/db.db").exists()
+
+
+@pytest.mark.parametrize("new", ["db.u", "other.u"])
+def test_an_old_name_does_not_reach_the_files_of_a_renamed_table(fake, catalog, tmp_path, new):
+    external(fake, tmp_path).create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    catalog.rename_table("db.t", new)
+    owner = f"those of table '{new}'"
+    with pytest.raises(NotFoundError, match=owner):
+        catalog.drop_table("db.t")
+    with pytest.raises(NotFoundError, match=owner) as caught:
+        catalog.table("db.t")
+    assert "drop_table" not in str(caught.value)
+    with pytest.raises(AlreadyExistsError, match=owner) as refused:
+        catalog.create_table("db.t", SCHEMA)
+    assert "drop_table" not in str(refused.value)
+    staged = staged_table(catalog, "db.t", SCHEMA)
+    with pytest.raises(AlreadyExistsError, match=owner):
+        put_in_place(catalog, staged)
+    assert catalog.table(new).to_arrow().num_rows == 1
+
+
+def test_files_of_a_renamed_table_are_not_taken_up_while_they_are_empty(fake, catalog, tmp_path):
+    external(fake, tmp_path).create_table("db.t", SCHEMA)
+    catalog.rename_table("db.t", "db.u")
+    with pytest.raises(AlreadyExistsError, match=r"those of table 'db\.u'"):
+        catalog.create_table("db.t", SCHEMA)
+    assert catalog.list_tables("db") == ["u"]
+
+
+def test_dropping_an_external_table_twice_leaves_its_files(fake, catalog, tmp_path):
+    made = external(fake, tmp_path)
+    made.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    catalog.create_table("db.e", SCHEMA, options={"external": "true"})
+    for of, name in ((made, "db.t"), (catalog, "db.e")):
+        of.drop_table(name)
+        with pytest.raises(NotFoundError, match="an external table's"):
+            of.drop_table(name)
+        assert (tmp_path / f"w/db.db/{name[3:]}/schema/schema-0").exists()
 
 
 def test_a_location_may_stand_among_the_properties(fake, tmp_path):
@@ -326,6 +395,57 @@ def test_columns_that_the_metastore_refuses_are_not_put(catalog, fake, tmp_path)
     assert catalog.table("db.t").schema == SCHEMA
 
 
+OTHER = pa.schema({"w": pa.string(), "x": pa.string()})
+
+
+def test_a_replacement_that_the_metastore_refuses_leaves_the_old_table(catalog, fake):
+    catalog.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    fake.is_strict = True
+    number = pa.schema({"w": pa.bool_()})
+    staged = staged_table(catalog, "db.t", number)
+    with pytest.raises(StorageRefusedError, match=r"disallow.incompatible.col.type.changes"):
+        put_in_place(catalog, staged)
+    assert catalog.table("db.t").to_arrow().to_pylist() == [{"k": 1, "v": "a"}]
+    fake.is_strict = False
+    put_in_place(catalog, staged)
+    assert catalog.table("db.t").schema == number
+    assert [c.name for c in entry(catalog, "db.t").columns] == ["w"]
+
+
+def test_a_replacement_whose_directories_are_not_swapped_is_not_shown(either, monkeypatch):
+    either.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    staged = staged_table(either, "db.t", OTHER)
+    new = staged_table(either, "db.new", OTHER)
+
+    def fail(*_args):
+        raise StorageError("no move")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Warehouse, "swap", fail)
+        for table in (staged, new):
+            with pytest.raises(StorageError, match="no move"):
+                put_in_place(either, table)
+    assert [c.name for c in entry(either, "db.t").columns] == ["k", "v"]
+    assert either.table("db.t").to_arrow().num_rows == 1
+    assert either.list_tables("db") == ["t"]
+    put_in_place(either, staged)
+    assert [c.name for c in entry(either, "db.t").columns] == ["w", "x"]
+
+
+def test_a_staged_table_does_not_replace_one_that_was_created_meanwhile(catalog, fake):
+    staged = staged_table(catalog, "db.t", OTHER)
+
+    def create_first(method):
+        if method == "create_table":
+            fake.before = None
+            catalog.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+
+    fake.before = create_first
+    with pytest.raises(AlreadyExistsError, match=r"Another created table 'db\.t' meanwhile"):
+        put_in_place(catalog, staged)
+    assert catalog.table("db.t").to_arrow().num_rows == 1
+
+
 def test_a_schema_that_is_not_put_is_not_shown(catalog, monkeypatch):
     table = catalog.create_table("db.t", SCHEMA)
 
@@ -371,7 +491,7 @@ def test_a_connection_that_was_lost_while_idle_is_opened_again(catalog, fake):
 
 def test_a_slow_metastore_is_given_up_in_time(fake, tmp_path):
     done = Event()
-    options = fake.options(**{"hive.metastore.client.socket.timeout": "200 ms"})
+    options = fake.options(**{"hive.metastore.client.socket.timeout": "2 s"})
     catalog = tidelake.open(tmp_path / "w", catalog=options)
     fake.before = lambda _method: done.wait(30)
     try:
@@ -495,6 +615,21 @@ def test_partitions_are_shown_as_they_are_written(either, tmp_path):
     assert moved == {"/day=a%2Fb/hour=1", "/day=c/hour=3"}
     either.table("db.u").truncate()
     assert shown_partitions(either, "db.u") == {}
+
+
+def test_partitions_of_a_replacement_are_shown_for_the_old_ones(either):
+    partitioned(either).write([{"k": 1, "day": "a", "hour": 1}])
+    staged = staged_table(
+        either,
+        "db.t",
+        pa.schema({"k": pa.int64(), "day": pa.string(), "hour": pa.int32()}),
+        primary_keys=["k", "day", "hour"],
+        partition_keys=["day", "hour"],
+        options={"bucket": 1, "metastore.partitioned-table": True},
+    )
+    staged.write([{"k": 2, "day": "b", "hour": 2}])
+    put_in_place(either, staged)
+    assert set(shown_partitions(either)) == {("b", "2")}
 
 
 def test_without_the_option_no_partition_is_shown(catalog, fake):

@@ -48,6 +48,7 @@ class FakeMetastore:
     before: Callable[[str], None] | None = None
     after: Callable[[str], None] | None = None
     is_strict: bool = False
+    partitions_max: int | None = None
 
     @property
     def uri(self) -> str:
@@ -181,6 +182,7 @@ class _Handler:
         return self._structs.AddPartitionsResult()
 
     def get_partitions(self, db_name, tbl_name, max_parts):
+        self._fake.partitions_max = max_parts
         return list(self._fake.partitions.get((db_name, tbl_name), {}).values())
 
     def drop_partition(self, db_name, tbl_name, part_vals, deleteData):

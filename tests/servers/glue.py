@@ -24,7 +24,8 @@ def _client() -> Any:
 
 def mock_aws_client() -> Any:
     """Another client, of the same account."""
-    return _make_client(GlueAccess(REGION, None, None, None, 0, skips_archive=True))
+    access = GlueAccess(REGION, None, None, None, 0, skips_archive=True)
+    return _make_client(access, access.session(), retries=False)
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 Glue changes an entry by one call, names its version so that a change on an old one is refused, and
 keeps no locks. It cannot rename: the entry is created anew under the other name, and the old one is
-deleted. Statements that are throttled are tried again by boto3.
+deleted. Calls that are throttled or not answered are tried again by boto3, but not those whose
+second try would be refused because the first took effect: creates, drops and changes of an entry.
 
 Source: AWS's ``CreateTable`` and ``TableInput``, and its client for Hive.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,12 @@ from tidelake.errors import (
 from tidelake.fileio.secret import SentSecrets
 
 PARTITIONS_OF_CALL = 100
+ONCE = frozenset(
+    {"create_database", "create_table", "delete_database", "delete_table", "update_table"}
+)
+"""Calls that boto3 must not send again."""
+UNANSWERED = frozenset({"InternalServiceException", "OperationTimeoutException"})
+SERVER_ERROR = 500
 INPUT_FIELDS = frozenset(
     {
         "Description",
@@ -105,15 +112,18 @@ class GlueAccess:
             SentSecrets(keys) if keys else None,
         )
 
-    def client(self) -> Any:
-        """Make a client; nothing is sent."""
-        session = load("boto3").session.Session(
+    def session(self) -> Any:
+        """Make what clients come of; those of one session know each other's exceptions."""
+        return load("boto3").session.Session(
             profile_name=self.profile,
             region_name=self.region,
             **({} if self.keys is None else self.keys.reveal()),
         )
-        retries = {"max_attempts": self.max_retries, "mode": "standard"}
-        config = load("botocore.config").Config(retries=retries)
+
+    def client(self, session: Any, *, retries: bool) -> Any:
+        """Make a client; nothing is sent."""
+        tries = {"max_attempts": self.max_retries if retries else 0, "mode": "standard"}
+        config = load("botocore.config").Config(retries=tries)
         return session.client("glue", endpoint_url=self.endpoint, config=config)
 
 
@@ -123,7 +133,8 @@ class GlueRegister:
     def __init__(self, access: GlueAccess) -> None:
         self._access = access
         self._lock = threading.Lock()
-        self._made: Any = None
+        self._session: Any = None
+        self._made: dict[bool, Any] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         return (GlueRegister, (self._access,))
@@ -219,20 +230,35 @@ class GlueRegister:
         if (old.database, old.name) == (new.database, new.name):
             self._update(name, old, new)
             return
-        if not self.create_table(new):
+        if not self._is_created(new):
             message = f"Table '{new.database}.{new.name}' exists."
             raise AlreadyExistsError(message, kind="table_exists", table=name)
         partitions = self.partitions(old) if old.partition_keys else []
         try:
             if partitions:
                 self.add_partitions(new, partitions)
+        except TidelakeError:
+            self.drop_table(new.database, new.name, with_directory=False)
+            raise
+        try:
             if not self.drop_table(old.database, old.name, with_directory=False):
                 message = f"Table '{name}' does not exist."
                 raise NotFoundError(message, kind="table_not_found", table=name)
         except OutcomeUnknownError:
-            raise
+            self.drop_table(old.database, old.name, with_directory=False)  # gone, or goes now
         except TidelakeError:
             self.drop_table(new.database, new.name, with_directory=False)
+            raise
+
+    def _is_created(self, new: TableEntry) -> bool:
+        """Create an entry, and look for it if no answer says whether it is there."""
+        try:
+            return self.create_table(new)
+        except OutcomeUnknownError:
+            with suppress(TidelakeError):  # report the failure before
+                found = self.table(new.database, new.name)
+                if found is not None and found.location == new.location:
+                    return True
             raise
 
     def _update(self, name: str, old: TableEntry, new: TableEntry) -> None:
@@ -325,11 +351,13 @@ class GlueRegister:
 
     # ---- calls
 
-    def _client(self) -> Any:
+    def _client(self, *, retries: bool = True) -> Any:
         with self._lock:
-            if self._made is None:
-                self._made = self._access.client()
-            return self._made
+            if self._session is None:
+                self._session = self._access.session()
+            if retries not in self._made:
+                self._made[retries] = self._access.client(self._session, retries=retries)
+            return self._made[retries]
 
     def _errors(self) -> Any:
         return self._client().exceptions
@@ -339,7 +367,8 @@ class GlueRegister:
         return arguments if account is None else {**arguments, "CatalogId": account}
 
     def _ask(self, method: str, **arguments: Any) -> Any:
-        return getattr(self._client(), method)(**self._named(arguments))
+        client = self._client(retries=method not in ONCE)
+        return getattr(client, method)(**self._named(arguments))
 
     def _pages(self, method: str, part: str, **arguments: Any) -> Iterator[Any]:
         pages = self._client().get_paginator(method).paginate(**self._named(arguments))
@@ -355,6 +384,9 @@ class GlueRegister:
         except errors.ClientError as error:
             found = error.response.get("Error", {})
             said = found.get("Message") or found.get("Code") or str(error)
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            if changes and (status >= SERVER_ERROR or found.get("Code") in UNANSWERED):
+                raise self._unknown(what, error) from error
             message = (
                 f"{self.shown} refused to {what}: {shortened(str(said)).removesuffix('.')}."
                 " Nothing was done."
@@ -362,14 +394,17 @@ class GlueRegister:
             raise StorageRefusedError(message, kind="catalog_refused", path=self.shown) from error
         except (errors.ReadTimeoutError, errors.ConnectionClosedError) as error:
             if changes:
-                message = (
-                    f"It is unknown whether {self.shown} did this: {what}. It gave no answer"
-                    f" ({_why(error)}). Look at it before you try again."
-                )
-                raise OutcomeUnknownError(message, kind="catalog_lost") from error
+                raise self._unknown(what, error) from error
             raise self._unreachable(error) from error
         except errors.BotoCoreError as error:
             raise self._unreachable(error) from error
+
+    def _unknown(self, what: str, error: Exception) -> OutcomeUnknownError:
+        message = (
+            f"It is unknown whether {self.shown} did this: {what}. It gave no answer"
+            f" ({_why(error)}). Look at it before you try again."
+        )
+        return OutcomeUnknownError(message, kind="catalog_lost")
 
     def _unreachable(self, error: Exception) -> StorageRefusedError:
         message = (

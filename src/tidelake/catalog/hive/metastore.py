@@ -43,6 +43,7 @@ from tidelake.errors import (
     NotFoundError,
     OutcomeUnknownError,
     StorageError,
+    StorageRefusedError,
     TidelakeError,
     UnsupportedError,
     shortened,
@@ -68,7 +69,7 @@ class HiveMetastore:
         Scheme and bucket of the warehouse, as users write them.
     storage_of : callable
         Opens other storages.
-    owner : str
+    owner : str, optional
         Of new tables.
     """
 
@@ -78,7 +79,7 @@ class HiveMetastore:
     settings: EntrySettings
     lock: MetastoreLock
     storage_of: StorageOf
-    owner: str
+    owner: str | None
     clock: Clock
 
     @property
@@ -495,17 +496,33 @@ class HiveMetastore:
         directories.fileio.move_dir(place, new_place)
         try:
             self.register.replace_table(entry, renamed)
-        except OutcomeUnknownError:
-            if not self.has_table(target):
+        except BaseException as error:  # an interrupt too
+            advice = f"if '{target}' is not listed, move its directory {new_place} back to {place}"
+            if not self._is_listed(target, error, otherwise=False, advice=advice):
                 directories.fileio.move_dir(new_place, place)
                 raise
-        except BaseException:  # an interrupt too
-            if not self.has_table(target):
-                directories.fileio.move_dir(new_place, place)
-            raise
+            source = Identifier(entry.database, entry.name)
+            if not isinstance(error, OutcomeUnknownError) or self.has_table(source):
+                raise
+        above = f"{old_uri.rstrip('/')}/"
         for partition in self.register.partitions(renamed) if renamed.partition_keys else ():
-            moved = f"{new_uri}{partition.location.removeprefix(old_uri)}"
-            self.register.move_partition(renamed, replace(partition, location=moved))
+            if partition.location.startswith(above):
+                moved = f"{new_uri.rstrip('/')}/{partition.location.removeprefix(above)}"
+                self.register.move_partition(renamed, replace(partition, location=moved))
+
+    def _is_listed(
+        self, name: Identifier, error: BaseException, *, otherwise: bool, advice: str
+    ) -> bool:
+        """Whether a table is listed after a change failed; `otherwise` if nothing was changed."""
+        if isinstance(error, StorageRefusedError):
+            return otherwise
+        try:
+            return self.has_table(name)
+        except StorageError as lost:
+            if not isinstance(error, Exception):
+                raise error from lost
+            message = f"{error} {lost} The files were moved: {advice}."
+            raise OutcomeUnknownError(message, kind="catalog_lost", table=str(name)) from error
 
     def drop_table(self, name: Identifier) -> bool:
         """Move the directory away, drop the entry, delete the files."""
@@ -547,10 +564,13 @@ class HiveMetastore:
             return True
         try:
             self._drop_entry(name)
-        except BaseException:  # an interrupt too
-            if self.has_table(name):
+        except BaseException as error:  # an interrupt too
+            advice = f"if '{name}' is listed, move its directory {moved} back to {path}"
+            is_listed = self._is_listed(name, error, otherwise=True, advice=advice)
+            if is_listed:
                 dropped.restore(moved, path)
-            raise
+            if is_listed or not isinstance(error, OutcomeUnknownError):
+                raise
         dropped.delete(moved, what=f"Table '{name}'")
         return True
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import re
 import xml.etree.ElementTree as ElementTree
@@ -22,6 +21,7 @@ from tidelake.catalog.hive.thrift_register import ThriftRegister
 from tidelake.catalog.warehouse import Warehouse
 from tidelake.errors import InvalidInputError, UnsupportedError, shortened
 from tidelake.fileio import FileIO
+from tidelake.fileio.hdfs.settings import USER, system_user
 from tidelake.fileio.location import Location, parse_location
 from tidelake.fileio.opening import open_storage
 from tidelake.fileio.secret import SentSecrets
@@ -30,6 +30,8 @@ from tidelake.telemetry import Env
 
 HIVE_SITE = "hive-site.xml"
 HIVE_CONF_DIR = "HIVE_CONF_DIR"
+WAREHOUSE = "hive.metastore.warehouse.dir"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ROOT = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)/?")
 
 
@@ -63,7 +65,7 @@ def hive_metastore(request: CatalogRequest) -> HiveMetastore:
     return _metastore(
         request,
         register,
-        request.warehouse or site.get("hive.metastore.warehouse.dir"),
+        request.warehouse or _warehouse_of(site),
         connection=connection,
     )
 
@@ -125,7 +127,7 @@ def _metastore(
         settings,
         lock,
         storages,
-        _user(),
+        _owner(),
         request.env.clock,
     )
     metastore.databases()  # a wrong address is found now
@@ -168,7 +170,15 @@ class Storages:
 
 
 def _user() -> str:
-    return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    return os.environ.get(USER) or system_user()
+
+
+def _owner() -> str | None:
+    """The user, where nothing depends on it."""
+    try:
+        return _user()
+    except InvalidInputError:
+        return None
 
 
 def _hive_site(options: CatalogOptions) -> dict[str, str]:
@@ -187,6 +197,19 @@ def _hive_site(options: CatalogOptions) -> dict[str, str]:
         raise InvalidInputError(message, kind="catalog_option", option="hive-conf-dir") from error
     found = ((p.findtext("name", "").strip(), p.findtext("value", "").strip()) for p in root)
     return {name: value for name, value in found if name and value}
+
+
+def _warehouse_of(site: Mapping[str, str]) -> str | None:
+    """The warehouse of ``hive-site.xml``; a path alone lies on Hadoop's storage, not here."""
+    found = site.get(WAREHOUSE)
+    if found is not None and not _SCHEME.match(found):
+        message = (
+            f"{HIVE_SITE} has '{WAREHOUSE}' = '{shortened(found)}', which Hive takes for a path on"
+            " 'fs.defaultFS' of Hadoop: give 'warehouse' with the scheme of that storage, such as"
+            f" 'hdfs://host:8020{shortened(found)}', or 'file:{shortened(found)}'."
+        )
+        raise InvalidInputError(message, kind="warehouse", option="warehouse")
+    return found
 
 
 def _refuse_unspoken(options: CatalogOptions, site: Mapping[str, str]) -> None:

@@ -135,7 +135,7 @@ GLUE_ACCESS_KEY = text("glue.access-key-id", None, "Access key. By default the e
 GLUE_SECRET_KEY = text("glue.secret-access-key", None, "Secret key. It goes into no copy.")
 GLUE_SESSION_TOKEN = text("glue.session-token", None, "Token of keys that end.")
 GLUE_MAX_RETRIES = integer(
-    "glue.max-retries", 10, "Tries of a call that the service throttles or does not answer.",
+    "glue.max-retries", 10, "Tries of a read that the service throttles or does not answer.",
     minimum=0,
 )  # fmt: skip
 GLUE_SKIP_ARCHIVE = boolean(

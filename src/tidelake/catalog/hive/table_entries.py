@@ -78,7 +78,13 @@ class EntrySettings:
         return external or _flag(schema.options).lower() == "true"
 
     def table(
-        self, name: Identifier, schema: TableSchema, location: str, *, owner: str, now_ms: int
+        self,
+        name: Identifier,
+        schema: TableSchema,
+        location: str,
+        *,
+        owner: str | None,
+        now_ms: int,
     ) -> TableEntry:
         """The entry of a new table.
 

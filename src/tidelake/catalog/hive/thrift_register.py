@@ -31,7 +31,7 @@ from tidelake.errors import (
 
 BATCH = 300
 """Entries of one answer, as Hive's ``hive.metastore.batch.retrieve.max``."""
-PARTITIONS_MAX = 32_767
+ALL_PARTITIONS = -1
 RETENTION_S = 2**31 - 1
 UNKNOWN_METHOD = 1
 
@@ -208,12 +208,12 @@ class ThriftRegister:
         """Ask for all."""
         with self._refused(f"list the partitions of '{table.database}.{table.name}'"):
             found = self.connection.read(
-                "get_partitions", table.database, table.name, PARTITIONS_MAX
+                "get_partitions", table.database, table.name, ALL_PARTITIONS
             )
         return [PartitionEntry(tuple(p.values), p.sd.location or "", p) for p in found]
 
     def add_partitions(self, table: TableEntry, partitions: Sequence[PartitionEntry]) -> None:
-        """Add those that are missing, in one call."""
+        """Add those that are missing, in one call, or each alone if others add some of them."""
         asked = protocol().AddPartitionsRequest(
             dbName=table.database,
             tblName=table.name,
@@ -224,7 +224,11 @@ class ThriftRegister:
         name = f"{table.database}.{table.name}"
         with self._refused(f"add partitions to '{name}'"):
             what = f"partitions of '{name}' were added"
-            self.connection.change(what, "add_partitions_req", asked)
+            try:
+                self.connection.change(what, "add_partitions_req", asked)
+            except protocol().AlreadyExistsException:
+                for partition in partitions if len(partitions) > 1 else ():
+                    self.add_partitions(table, [partition])
 
     def drop_partition(self, table: TableEntry, values: Sequence[str]) -> None:
         """Drop one."""
@@ -250,16 +254,9 @@ class ThriftRegister:
     @contextmanager
     def _refused(self, what: str) -> Iterator[None]:
         """Translate what the metastore refuses."""
-        structs = protocol()
         try:
             yield
-        except (
-            structs.MetaException,
-            structs.InvalidObjectException,
-            structs.InvalidOperationException,
-            structs.NoSuchObjectException,
-            structs.UnknownDBException,
-        ) as error:
+        except load("thriftpy2.thrift").TException as error:
             message = (
                 f"The metastore {self.shown} refused to {what}: {_text(error)}. Nothing was done."
             )
@@ -267,7 +264,9 @@ class ThriftRegister:
 
 
 def _text(error: Any) -> str:
-    return shortened(" ".join(str(error.message or error).split()).removesuffix("."))
+    return shortened(
+        " ".join(str(getattr(error, "message", None) or error).split()).removesuffix(".")
+    )
 
 
 def _columns(found: Any) -> tuple[HiveColumn, ...]:

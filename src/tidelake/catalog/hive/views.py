@@ -30,7 +30,7 @@ class HiveViews:
     """Asks the metastore; :class:`tidelake.catalog.view_definition.ViewStore`."""
 
     register: Register
-    owner: str
+    owner: str | None
     clock: Clock
 
     def views(self, database: str) -> list[str]:

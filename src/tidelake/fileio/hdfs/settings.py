@@ -179,7 +179,25 @@ def user_name() -> str:
 
     Spark names the user of its driver to each executor, and its Java acts as that one there.
     """
-    return os.environ.get(USER) or os.environ.get(USER_OF_SPARK) or getpass.getuser()
+    return os.environ.get(USER) or os.environ.get(USER_OF_SPARK) or system_user()
+
+
+def system_user() -> str:
+    """The user of this process.
+
+    Raises
+    ------
+    InvalidInputError
+        The system has no name for it, as in a container that runs under any number.
+    """
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError) as error:
+        message = (
+            f"The system has no name for user {os.getuid()}, and the servers of Hadoop want one:"
+            " set HADOOP_USER_NAME."
+        )
+        raise InvalidInputError(message, kind="user_name") from error
 
 
 def act_as_user() -> None:

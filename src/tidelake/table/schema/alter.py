@@ -10,7 +10,7 @@
    file shows whose it is. If that stays unknown, the error is an
    :class:`~tidelake.errors.OutcomeUnknownError`: nothing was lost, and the schema may exist.
 4. A catalog that shows the columns beside the files is told before the put, so that it can refuse
-   them; a schema that is not put then is taken back there.
+   them; a schema that is not put then is taken back there, for the newest one.
 5. If a catalog's server decides the schema, the changes are checked as in step 1, and sent to it.
    If its answer is lost, the newest schema shows whether they took effect.
 
@@ -111,6 +111,7 @@ def _altered(
         with _listed(handle, latest, new):
             if _published(handle, place, new):
                 return _with_schema(handle, opened, new)
+        _show_winner(handle, new)
     message = (
         f"Others altered table '{handle.identifier}' {TRIES_MAX} times while this change was made:"
         " try again."
@@ -133,6 +134,14 @@ def _listed(handle: TableHandle, old: TableSchema, new: TableSchema) -> Iterator
         with suppress(TidelakeError):  # readers go by the files; report the failure before
             handle.listing.show(new, old)
         raise
+
+
+def _show_winner(handle: TableHandle, lost: TableSchema) -> None:
+    """Show the newest schema instead of one that lost the race: the next try may be refused."""
+    newest = handle.schemas.latest()
+    if handle.listing is not None and handle.paths.is_main and newest is not None:
+        with suppress(TidelakeError):  # readers go by the files
+            handle.listing.show(lost, newest)
 
 
 def _names_same_branch(old: TableSchema, new: TableSchema) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,6 +11,7 @@ from threading import Event
 import pyarrow as pa
 import pytest
 from servers.fake_metastore import unknown_method
+from servers.glue import glue
 from servers.ports import free_port
 
 import tidelake
@@ -26,6 +28,7 @@ from tidelake import (
     UnsupportedError,
 )
 from tidelake.catalog.hive.connection import protocol
+from tidelake.catalog.hive.metastore import TableListing
 from tidelake.catalog.hive.register import TableEntry
 from tidelake.catalog.staging import put_in_place, staged_table
 from tidelake.catalog.warehouse import Warehouse
@@ -380,6 +383,79 @@ def test_a_rename_that_is_refused_leaves_the_table(catalog, fake, tmp_path):
     assert not (tmp_path / "w/db.db/u").exists()
 
 
+@pytest.mark.parametrize(
+    ("method", "change"),
+    [
+        ("alter_table_with_environment_context", lambda c: c.rename_table("db.t", "db.u")),
+        ("drop_table", lambda c: c.drop_table("db.t")),
+    ],
+)
+def test_a_table_is_moved_back_or_named_if_the_metastore_goes_away(
+    catalog, fake, monkeypatch, method, change
+):
+    catalog.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+    connection, connect = (
+        catalog.metastore.register.connection,
+        type(catalog.metastore.register.connection).change,
+    )
+
+    def refuse(self, what, called, *arguments):
+        if called == method:
+            fake.before = hang_up
+            raise StorageRefusedError("does not answer", kind="catalog_unreachable")
+        return connect(self, what, called, *arguments)
+
+    def hang_up(called):
+        if called != "set_ugi":
+            raise ConnectionError
+
+    def lose(called):
+        if called == method:
+            fake.before = hang_up
+            raise ConnectionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(connection), "change", refuse)
+        with pytest.raises(StorageRefusedError, match="does not answer"):
+            change(catalog)
+    fake.before = None
+    assert catalog.table("db.t").to_arrow().num_rows == 1
+    fake.before = lose
+    with pytest.raises(OutcomeUnknownError, match=r"The files were moved: .*move its directory"):
+        change(catalog)
+
+
+def test_a_drop_whose_answer_is_lost_is_finished(catalog, fake, tmp_path):
+    catalog.create_table("db.t", SCHEMA).write([{"k": 1, "v": "a"}])
+
+    def hang_up(method):
+        if method == "drop_table":
+            raise ConnectionError
+
+    fake.after = hang_up
+    catalog.drop_table("db.t")
+    assert list((tmp_path / "w/.tidelake-staging").iterdir()) == []
+
+
+def test_a_schema_that_loses_the_race_is_not_shown(catalog, monkeypatch):
+    ours, theirs = catalog.create_table("db.t", SCHEMA), catalog.table("db.t")
+    show = TableListing.show
+
+    def show_second(listing, old, new):
+        monkeypatch.setattr(TableListing, "show", show)
+        theirs.alter(AddColumn("w", "STRING"))
+        show(listing, old, new)
+
+    monkeypatch.setattr(TableListing, "show", show_second)
+    with pytest.raises(AlreadyExistsError):
+        ours.alter(AddColumn("x", "INT"), AddColumn("w", "INT"))
+    assert [(c.name, c.type) for c in entry(catalog, "db.t").columns] == [
+        ("k", "bigint"),
+        ("v", "string"),
+        ("w", "string"),
+    ]
+
+
 def test_columns_that_the_metastore_refuses_are_not_put(catalog, fake, tmp_path):
     table = catalog.create_table("db.t", SCHEMA)
 
@@ -570,6 +646,32 @@ def test_hive_site_says_the_address_and_the_warehouse(fake, tmp_path, monkeypatc
         tidelake.open(catalog={"type": "hive"})
 
 
+def test_a_warehouse_of_hive_site_without_a_scheme_is_not_taken_for_local(fake, tmp_path):
+    (tmp_path / "hive-site.xml").write_text(
+        f"<c><property><name>hive.metastore.uris</name><value>{fake.uri}</value></property>"
+        "<property><name>hive.metastore.warehouse.dir</name><value>/user/hive</value></property>"
+        "</c>"
+    )
+    options = {"type": "hive", "hive-conf-dir": str(tmp_path)}
+    with pytest.raises(InvalidInputError, match=r"'fs.defaultFS' of Hadoop: give 'warehouse'"):
+        tidelake.open(catalog=options)
+    assert tidelake.open(tmp_path / "w", catalog=options).list_databases() == []
+
+
+def test_a_user_without_a_name_is_told_what_to_set(fake, tmp_path, monkeypatch):
+    def fail():
+        raise KeyError("getpwuid(): uid not found: 4242")
+
+    monkeypatch.delenv("HADOOP_USER_NAME", raising=False)
+    monkeypatch.setattr(getpass, "getuser", fail)
+    with pytest.raises(InvalidInputError, match="set HADOOP_USER_NAME"):
+        tidelake.open(tmp_path / "w", catalog=fake.options())
+    with glue() as options:
+        catalog = tidelake.open(tmp_path / "w", catalog=options)
+        catalog.create_table("db.t", SCHEMA)
+        assert not entry(catalog, "db.t").owner
+
+
 # ---- partitions
 
 
@@ -653,6 +755,34 @@ def test_partitions_that_cannot_be_shown_are_told_and_shown_later(catalog, fake,
     table.write([{"k": 2, "day": "a", "hour": 1}])
     assert set(shown_partitions(catalog)) == {("a", "1")}
     assert table.to_arrow().num_rows == 2
+
+
+def test_partitions_that_another_adds_at_the_same_time_are_shown(catalog, fake, caplog):
+    table = partitioned(catalog)
+    calls = []
+
+    def refuse_first(method):
+        if method == "add_partitions_req":
+            calls.append(method)
+            if len(calls) <= 2:
+                raise protocol().AlreadyExistsException(message="Partition already exists")
+
+    fake.before = refuse_first
+    table.write([{"k": 1, "day": day, "hour": 1} for day in "ab"])
+    assert "could not be told" not in caplog.text
+    assert set(shown_partitions(catalog)) == {("b", "1")}  # the other's is taken for there
+    assert table.to_arrow().num_rows == 2
+
+
+def test_partitions_elsewhere_stay_where_they_are_when_a_table_is_renamed(catalog, fake, tmp_path):
+    partitioned(catalog).write([{"k": 1, "day": day, "hour": 1} for day in "ab"])
+    fake.partitions["db", "t"]["a", "1"].sd.location = "file:/elsewhere/a"
+    catalog.rename_table("db.t", "db.u")
+    assert shown_partitions(catalog, "db.u") == {
+        ("a", "1"): "file:/elsewhere/a",
+        ("b", "1"): f"file:{tmp_path}/w/db.db/u/day=b/hour=1",
+    }
+    assert fake.partitions_max == -1
 
 
 # ---- locks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import pickle
 
@@ -201,3 +202,14 @@ def test_doctor_says_that_nobody_answers(capsys):
     assert "pass  credentials: user '" in shown
     assert "FAIL  answers: Could not look up hdfs://127.0.0.1:1/house" in shown
     assert "Connection refused" in shown
+
+
+def test_a_user_without_a_name_is_told_what_to_set(monkeypatch):
+    def fail():
+        raise KeyError("getpwuid(): uid not found: 4242")
+
+    for variable in ("HADOOP_USER_NAME", "SPARK_USER"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(getpass, "getuser", fail)
+    with pytest.raises(InvalidInputError, match="set HADOOP_USER_NAME"):
+        user_name()

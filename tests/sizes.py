@@ -75,6 +75,8 @@ class Sizes:
     """Kinds of tables whose work is measured in a limited memory."""
     merges: int
     """MERGE statements drawn for each layout of the target."""
+    dml_statements: int
+    """Statements drawn for each layout that go by ``tl.sql`` and by ``spark.sql``."""
     fuzz_seeds: int
     """Random tables that Java Paimon and we write in turns."""
     made_by_java_step: int
@@ -199,6 +201,7 @@ SMALL = Sizes(
     damage_step=3,
     memory_shapes=1,
     merges=1,
+    dml_statements=3,
     fuzz_seeds=4,
     made_by_java_step=32,
     stream_chains=8,
@@ -276,6 +279,7 @@ FULL = Sizes(
     damage_step=0,
     memory_shapes=10,
     merges=3,
+    dml_statements=100,
     fuzz_seeds=500,
     made_by_java_step=1,
     stream_chains=60,

@@ -342,13 +342,6 @@ def test_frames_write_by_name(spark, warehouse, made):
             UnsupportedOperationException,
             "'bucket'",
         ),
-        ("DELETE FROM here.db.t WHERE k = 1", UnsupportedOperationException, "tl.sql"),
-        ("UPDATE here.db.t SET x = 1", UnsupportedOperationException, "tl.sql"),
-        (
-            "MERGE INTO here.db.t USING (SELECT 1 AS k) AS s ON t.k = s.k WHEN MATCHED THEN DELETE",
-            UnsupportedOperationException,
-            "tl.sql",
-        ),
         (
             "SELECT * FROM here.db.t CHANGES FROM VERSION 1 TO VERSION 22",
             IllegalArgumentException,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from proving import doors
 from proving.fsck import check_table
 from proving.merge_oracle import (
     KeyTwice,
@@ -150,17 +151,18 @@ def test_merges_at_random_do_what_the_definition_says(lake, monkeypatch, layout)
             + " ".join(c.sql for c in clauses)
         )
         before = table.latest_snapshot_id
+        door = doors.DOORS[(first + number) % len(doors.DOORS)]
         try:
             expected, either = merged(target, source, on, clauses, columns=COLUMNS, keys=keys)
         except (Twice, KeyTwice, NullKey) as wrong:
             with pytest.raises(InvalidInputError) as raised:
-                lake.sql(text)
+                doors.run(lake, text, door)
             kinds = {ERRORS[type(wrong)], *(ERRORS.values() if keys else ())}
             assert raised.value.kind in kinds or "null" in str(raised.value), text
             assert lake.catalog.table(f"default.{name}").latest_snapshot_id == before, text
             expected, either = target, []
         else:
-            lake.sql(text)
+            doors.run(lake, text, door)
             went += 1
         found = lake.catalog.table(f"default.{name}").to_arrow().to_pylist()
         for candidates in either:

@@ -146,6 +146,12 @@ class Gateway:
         """A static method of a class of Java's own."""
         return self.kept((name, method), lambda: getattr(self.java(name), method))
 
+    def session_of(self, session: JavaObject) -> SparkSession:
+        """A Java session as a SparkSession: a stream's batches run in a clone of the session."""
+        if session.equals(self.spark._jsparkSession):
+            return self.spark
+        return SparkSession(self.spark.sparkContext, session)
+
     def frame(self, dataset: JavaObject) -> DataFrame:
         """A Java ``Dataset`` as a DataFrame."""
         return DataFrame(dataset, self.spark)

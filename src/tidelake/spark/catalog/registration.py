@@ -21,6 +21,7 @@ from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.maintenance.procedure import ProcedureRunner
 from tidelake.spark.callbacks.gateway import Gateway
 from tidelake.spark.callbacks.refusal import let_refusals_through
+from tidelake.spark.catalog.row_changes import install_row_changes
 from tidelake.spark.catalog.scans.scan_rule import install_rule
 from tidelake.spark.catalog.table_catalog import CATALOG_SHOWN, LakeCatalog
 from tidelake.spark.jvm.java_class import PACKAGE
@@ -99,6 +100,7 @@ def made_catalog(
     let_refusals_through(spark)
     gateway = Gateway(spark)
     install_rule(gateway)
+    install_row_changes(gateway)
     return LakeCatalog(gateway, catalog, name=name, runner_of=runner_of)
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from py4j.protocol import Py4JError
 from pyspark.sql import types as st
 
+from tidelake.engine.rows import truncate
 from tidelake.engine.scan import ScanRequest, metadata_fields
 from tidelake.engine.tables import RowView, SystemTable, Table
-from tidelake.engine.write import ROW_KIND_COLUMN
-from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.engine.write import ROW_KIND_COLUMN, CommitIdentity
+from tidelake.errors import InvalidInputError
 from tidelake.options import declared
 from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.metadata_columns import metadata_columns
+from tidelake.spark.catalog.row_changes import change_rows
 from tidelake.spark.catalog.scans.scan_builder import LakeScanBuilder, RowsScanBuilder
 from tidelake.spark.catalog.writing import (
     LakeWriteBuilder,
@@ -25,13 +27,14 @@ from tidelake.spark.catalog.writing import (
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.table_frame import in_session, table_frame
-from tidelake.spark.rowlevel.delete_update import delete_all
 from tidelake.spark.streams.connector.provider import SCHEMA, TABLE, WAREHOUSE, fallback_table
 from tidelake.spark.streams.write.kept_changes import CHANGES, changes_text
 from tidelake.spark.write.schema_merging import merges_schema
 
 PROVIDER = "tidelake"
 CATALOG = f"{CONNECTOR}.catalog"
+CHANGED = "org.apache.spark.api.java.function.VoidFunction"
+"""Takes DELETE, UPDATE and MERGE (:mod:`tidelake.spark.catalog.row_changes`)."""
 
 
 class Relation(Proxy):
@@ -77,7 +80,7 @@ class Relation(Proxy):
         return gateway.kept(("columns", struct.json()), made)
 
 
-class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead",)):
+class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead", CHANGED)):
     """A read-only system table.
 
     Parameters
@@ -131,6 +134,11 @@ class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead",)):
             self._name,
         )
 
+    def call(self, _change: JavaObject) -> NoReturn:
+        """Refuse DELETE, UPDATE and MERGE."""
+        message = f"'{self._name}' is a system table and cannot be changed: name the table itself."
+        raise InvalidInputError(message, kind="system_table", table=self._name)
+
 
 class LakeTable(
     Relation,
@@ -139,8 +147,8 @@ class LakeTable(
         f"{CATALOG}.SupportsMetadataColumns",
         f"{CATALOG}.SupportsWrite",
         f"{CATALOG}.TruncatableTable",
-        f"{CATALOG}.SupportsRowLevelOperations",
         f"{CATALOG}.V2TableWithV1Fallback",
+        CHANGED,
     ),
 ):
     """A table of the warehouse.
@@ -290,9 +298,9 @@ class LakeTable(
         return LakeWriteBuilder(self.gateway, options, self._name)
 
     def truncateTable(self, *_options: JavaObject) -> bool:
-        """TRUNCATE TABLE, and DELETE without a condition, which Spark does not tell apart."""
-        table = in_session(self.gateway.spark, self._table, self._options)
-        delete_all(self.gateway.spark, table.handle)
+        """TRUNCATE TABLE; DELETE without a condition comes by :meth:`call`."""
+        handle = in_session(self.gateway.spark, self._table, self._options).handle
+        truncate(handle, identity=CommitIdentity.of(handle, None, None))
         return True
 
     def v1Table(self) -> JavaObject:
@@ -318,11 +326,9 @@ class LakeTable(
         """None of our own."""
         return self.gateway.array(f"{CONNECTOR}.metric.CustomTaskMetric", ())
 
-    def newRowLevelOperationBuilder(self, info: JavaObject) -> JavaObject:
-        """DELETE, UPDATE and MERGE by Spark are refused."""
-        word = str(info.command().toString())
-        message = (
-            f"spark.sql does not support {word} on table '{self._name}': run the same"
-            f' statement with tl.sql("{word} ...").'
-        )
-        raise UnsupportedError(message, kind="row_level", table=self._name)
+    def call(self, change: JavaObject) -> None:
+        """Carry out DELETE, UPDATE or MERGE."""
+        spark = self.gateway.session_of(change.session())
+        given = {**self._options, **self.gateway.options(change.options())}
+        options = WriteOptions.of(spark, self._table, given)
+        change_rows(spark, options.table, options.identity, change)

@@ -26,7 +26,7 @@ _VALUE_FAILURE = re.compile(
     r"[\w.]*\]\s+(.*?)(?:\s*SQLSTATE|\n==|\n\s*at |\Z)",
     re.DOTALL,
 )
-_FRAGMENT = re.compile(r"\n== SQL[^\n]*==\n(.*?)\n\s*\^", re.DOTALL)
+_FRAGMENT = re.compile(r"\n== SQL[^\n]*==\n(.*?)\n(\s*\^+)", re.DOTALL)
 _ADVICE = re.compile(
     r"\s*(Use [`'\"]?try_|If necessary|Correct the value as per|To tolerate).*", re.DOTALL
 )
@@ -66,12 +66,12 @@ def translate_column_errors(
             raise
         fragment = _FRAGMENT.search(shown)
         failed_text = fragment[1].strip() if fragment else ""
-        found = [
-            (c, q)
-            for c, given in values.items()
-            for q in given
-            if failed_text and failed_text in q.sql
-        ]
+        found = _values_with(failed_text, values)
+        if fragment and not found:  # a line of the whole statement: the failing part is marked
+            marks = fragment[2]
+            line = fragment[1].rpartition("\n")[2]
+            failed_text = line[marks.index("^") : len(marks)].strip()
+            found = _values_with(failed_text, values)
         # text of no value belongs to a condition or to the source
         columns = list(dict.fromkeys(c for c, _ in found)) or ([] if failed_text else list(values))
         reason = _ADVICE.sub("", " ".join(failure[2].split()))
@@ -89,6 +89,11 @@ def translate_column_errors(
             position = query.start + query.sql.index(failed_text)
             raise error_at(text, position, message, kind="value", **context) from error
         raise InvalidInputError(message, kind="value", **context) from error
+
+
+def _values_with(text: str, values: Mapping[str, Sequence[Query]]) -> list[tuple[str, Query]]:
+    """The new values that have a part of this text, with their columns."""
+    return [(c, q) for c, given in values.items() for q in given if text and text in q.sql]
 
 
 @contextmanager

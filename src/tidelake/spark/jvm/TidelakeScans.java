@@ -34,10 +34,12 @@ import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils$;
@@ -326,6 +328,7 @@ public final class TidelakeScans extends Rule {
     if (isPlannedTwice(plan)) return plan;
     // its child is the table itself, not rows that are read
     if (plan instanceof DeleteFromTable) return plan;
+    if (plan instanceof UpdateTable || plan instanceof MergeIntoTable) return plan;
     Seq children = plan.children();
     Object[] made = new Object[children.size()];
     boolean changed = false;

@@ -1,0 +1,161 @@
+"""DELETE, UPDATE and MERGE by plain `spark.sql`, and `DataFrame.mergeInto`."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import (
+    AnalysisException,
+    ArithmeticException,
+    IllegalArgumentException,
+    UnsupportedOperationException,
+)
+from pyspark.sql import functions as F
+
+import tidelake.spark
+
+KINDS = {
+    "append": "",
+    "keyed": "TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '2')",
+    "vectors": "TBLPROPERTIES ('deletion-vectors.enabled' = 'true')",
+    "partitioned": "PARTITIONED BY (p) TBLPROPERTIES ('primary-key' = 'k,p', 'bucket' = '1')",
+}
+COLUMNS = "k BIGINT, v STRING, p INT, s STRUCT<x: INT, y: STRING>"
+T = "tidelake.default.t"
+
+
+@pytest.fixture(params=list(KINDS))
+def table(request, spark, lake):
+    spark.sql(f"CREATE TABLE {T} ({COLUMNS}) {KINDS[request.param]}")
+    rows = "id AS k, concat('v', id) AS v, CAST(id % 2 AS INT) AS p"
+    nested = "named_struct('x', CAST(id AS INT), 'y', 'y') AS s"
+    spark.sql(f"INSERT INTO {T} SELECT {rows}, {nested} FROM range(10)")
+    return lake.catalog.table("default.t")
+
+
+def rows(spark, columns="k, v"):
+    return sorted(tuple(row) for row in spark.sql(f"SELECT {columns} FROM {T}").collect())
+
+
+def snapshots(table):
+    return table.handle.snapshots.latest().id
+
+
+def test_a_statement_runs_once_in_one_commit_and_not_for_explain(spark, table):
+    model = {k: f"v{k}" for k in range(10)}
+    before = snapshots(table)
+    shown = spark.sql(f"EXPLAIN DELETE FROM {T} WHERE k < 3").collect()[0][0]
+    assert f"TidelakeDeleteFromTable {T}, rows that meet" in shown
+    assert snapshots(table) == before
+    done = spark.sql(f"DELETE FROM {T} WHERE k < 2 AND v <> 'v0'")
+    del model[1]
+    assert (done.collect(), done.count()) == ([], 0)
+    assert snapshots(table) == before + 1
+    spark.sql(f"UPDATE {T} AS x SET v = concat(x.v, '!'), s.x = x.k + 100 WHERE x.k = 5")
+    assert snapshots(table) == before + 2
+    model[5] = "v5!"
+    spark.createDataFrame([(5, "five"), (20, "new")], "k long, v string").createOrReplaceTempView(
+        "changed"
+    )
+    spark.sql(
+        f"MERGE INTO {T} t USING changed c ON t.k = c.k"
+        " WHEN MATCHED THEN UPDATE SET v = c.v"
+        " WHEN NOT MATCHED THEN INSERT (k, v, p) VALUES (c.k, c.v, 0)"
+        " WHEN NOT MATCHED BY SOURCE AND t.k = 9 THEN DELETE"
+        " WHEN NOT MATCHED BY SOURCE AND t.k = 8 THEN UPDATE SET v = 'alone'"
+    )
+    assert snapshots(table) == before + 3
+    model |= {5: "five", 20: "new", 8: "alone"}
+    del model[9]
+    assert rows(spark) == sorted(model.items())
+    assert spark.sql(f"SELECT s.x, s.y FROM {T} WHERE k = 5").collect() == [(105, "y")]
+    spark.sql(f"DELETE FROM {T}")
+    assert rows(spark) == []
+
+
+def test_sub_queries_views_parameters_and_ctes(spark, table):
+    spark.range(3).createOrReplaceTempView("few")
+    spark.sql(f"DELETE FROM {T} WHERE k IN (SELECT id FROM few WHERE id > 0)")
+    spark.sql(f"DELETE FROM {T} AS x WHERE EXISTS (SELECT 1 FROM {T} y WHERE y.k = x.k + 7)")
+    left = {0, 3, 4, 5, 6, 7, 8, 9} - {0}
+    assert {k for k, _ in rows(spark)} == left
+    spark.sql(
+        f"UPDATE {T} SET v = (SELECT max(id) || '-' FROM range(20) r WHERE r.id < k) WHERE k = 4"
+    )
+    spark.sql(f"DELETE FROM {T} WHERE k = :gone OR v = :text", args={"gone": 9, "text": "v8"})
+    spark.sql(f"DELETE FROM {T} WHERE k = ?", args=[7])
+    spark.sql(f"WITH q AS (SELECT 6 AS z) DELETE FROM {T} WHERE k IN (SELECT z FROM q)")
+    assert rows(spark) == [(3, "v3"), (4, "3-"), (5, "v5")]
+    spark.sql(
+        f"MERGE INTO {T} t USING (SELECT k, 'm' AS v, p, s FROM {T} WHERE k > 3) m ON t.k = m.k"
+        " AND t.k IN (SELECT 5) WHEN MATCHED THEN UPDATE SET v = m.v"
+    )
+    assert rows(spark) == [(3, "v3"), (4, "3-"), (5, "m")]
+
+
+def test_merge_into_of_a_data_frame(spark, table):
+    source = spark.createDataFrame(
+        [(3, "three", 1, (0, "z")), (40, "new", 0, (1, "z"))],
+        "k long, v string, p int, s struct<x: int, y: string>",
+    )
+    on = F.expr("t.k = u.k AND t.p = u.p")
+    merge = source.alias("u").mergeInto(T, on)
+    merge.whenMatched(F.col("u.v") == "three").updateAll().whenNotMatched().insertAll().merge()
+    assert [row for row in rows(spark, "k, v, s.y") if row[2] == "z"] == [
+        (3, "three", "z"),
+        (40, "new", "z"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def shop(spark, tmp_path_factory):
+    lake = tidelake.spark.attach(spark, tmp_path_factory.mktemp("shop"), catalog="shop")
+    spark.sql(f"CREATE TABLE shop.default.t ({COLUMNS})")
+    spark.sql("INSERT INTO shop.default.t SELECT 3, 'a', 0, named_struct('x', 1, 'y', 'y')")
+    return lake
+
+
+REFUSED = [
+    ("DELETE FROM {t} WHERE rand() > 2", AnalysisException, "NON_DETERMINISTIC"),
+    ("DELETE FROM {t} WHERE nothing = 2", AnalysisException, "`nothing` cannot be resolved"),
+    ("UPDATE {t} SET v = 'a', v = 'b'", IllegalArgumentException, "Column 'v' is set twice."),
+    (
+        "UPDATE {t} SET p = v",
+        IllegalArgumentException,
+        "'p' of table 'default.t' is INT, but the value is string",
+    ),
+    ("UPDATE {t} SET p = k * 1000000000000", IllegalArgumentException, "(?s)'p'.*default.t"),
+    ("UPDATE {t} SET s.x = 1 / p", IllegalArgumentException, "(?s)'s' of table.*by zero"),
+    ("UPDATE {t} SET s.x = 1 / 0", ArithmeticException, "by zero"),
+    (
+        "MERGE INTO {t} t USING (SELECT 3L AS k UNION ALL SELECT 3L) c ON t.k = c.k"
+        " WHEN MATCHED THEN UPDATE SET v = 'x'",
+        IllegalArgumentException,
+        "(?s)Several rows of the source|would change",
+    ),
+    ("DELETE FROM {t}$snapshots WHERE true", IllegalArgumentException, "is a system table"),
+    ("DELETE FROM few WHERE true", UnsupportedOperationException, "is a view or a query"),
+]
+
+
+@pytest.mark.parametrize(("text", "error", "message"), REFUSED)
+def test_what_is_refused_says_so_without_a_java_stack(spark, shop, text, error, message):
+    spark.range(3).createOrReplaceTempView("few")
+    table = shop.catalog.table("default.t")
+    before = snapshots(table)
+    text = text.replace("{t}$snapshots", "shop.default.`t$snapshots`").format(t="shop.default.t")
+    with pytest.raises(error, match=message) as caught:
+        spark.sql(text)
+    assert "\tat " not in str(caught.value)
+    assert "_tidelake_" not in str(caught.value)
+    assert snapshots(table) == before
+
+
+def test_a_key_cannot_be_updated(spark, lake):
+    spark.sql(f"CREATE TABLE {T} (k BIGINT, v STRING) {KINDS['keyed']}")
+    with pytest.raises(IllegalArgumentException, match="primary key"):
+        spark.sql(f"UPDATE {T} SET k = 3")
+    with pytest.raises(IllegalArgumentException, match="cannot change keys"):
+        spark.sql(
+            f"MERGE INTO {T} t USING (SELECT 1L AS k) c ON t.k = c.k"
+            " WHEN MATCHED THEN UPDATE SET k = c.k + 1"
+        )

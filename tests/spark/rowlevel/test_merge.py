@@ -106,7 +106,7 @@ def values_of(source):
         f" {literal(r['w'])})"
         for r in source
     )
-    return f"(VALUES {rows})"
+    return f"(SELECT * FROM VALUES {rows} AS r (p, k, v, w))"
 
 
 def make(lake, name, layout, rows):
@@ -146,9 +146,8 @@ def test_merges_at_random_do_what_the_definition_says(lake, monkeypatch, layout)
         target, source, on, clauses = some_merge(rng, keys, nulls=nulls)
         name = f"t{seed}"
         table = make(lake, name, LAYOUTS[layout], target)
-        text = (
-            f"MERGE INTO {name} AS t USING {values_of(source)} AS s (p, k, v, w) ON {to_sql(on)} "
-            + " ".join(c.sql for c in clauses)
+        text = f"MERGE INTO {name} AS t USING {values_of(source)} AS s ON {to_sql(on)} " + " ".join(
+            c.sql for c in clauses
         )
         before = table.latest_snapshot_id
         door = doors.DOORS[(first + number) % len(doors.DOORS)]

@@ -48,7 +48,7 @@ def literal(value, kind):
 
 def row_text(row):
     """A row as a SELECT."""
-    kinds = {"k": "BIGINT", "v": "STRING", "m": "DECIMAL(12,2)", "d": "DOUBLE"}
+    kinds = {"k": "INT", "v": "STRING", "m": "DECIMAL(12,2)", "d": "DOUBLE"}
     kinds["s"] = "STRUCT<y: STRING, x: INT>"
     return "SELECT " + ", ".join(f"{literal(row[c], kinds[c])} AS {c}" for c in row)
 

@@ -130,7 +130,13 @@ REFUSED = [
         "MERGE INTO {t} t USING (SELECT 3L AS k UNION ALL SELECT 3L) c ON t.k = c.k"
         " WHEN MATCHED THEN UPDATE SET v = 'x'",
         IllegalArgumentException,
-        "(?s)Several rows of the source|would change",
+        "2 rows of the source match one row of table 'default.t'",
+    ),
+    (
+        "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT *, 1 AS more FROM {t}) c"
+        " ON t.k = c.k WHEN MATCHED THEN UPDATE SET *",
+        UnsupportedOperationException,
+        "'more'",
     ),
     ("DELETE FROM {t}$snapshots WHERE true", IllegalArgumentException, "is a system table"),
     ("DELETE FROM few WHERE true", UnsupportedOperationException, "is a view or a query"),

@@ -46,6 +46,8 @@ class Gateway:
         self._gateway = spark.sparkContext._gateway
         self._classes: dict[str, JavaObject] = {}
         self._kept: dict[object, JavaObject] = {}
+        self.changes_rows = False
+        """Whether DELETE, UPDATE and MERGE of Spark come to us before Spark plans them."""
 
     def java(self, name: str) -> JavaObject:
         """A class by its full name."""

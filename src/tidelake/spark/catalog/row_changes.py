@@ -21,7 +21,7 @@ evaluates it alone, and may drop whole partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -29,9 +29,9 @@ from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidelake.engine.tables import Table
+from tidelake.engine.tables import Table, TableHandle
 from tidelake.engine.write import CommitIdentity
-from tidelake.errors import InvalidInputError
+from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.spark.callbacks.gateway import Gateway, JavaObject
 from tidelake.spark.errors.value_errors import translate_column_errors
 from tidelake.spark.expression.expression import quoted
@@ -62,16 +62,16 @@ STRATEGY = f"{PACKAGE}.TidelakeChangeStrategy"
 _BY_TL_SQL = "DELETE, UPDATE and MERGE run by tl.sql only"
 
 
-def install_row_changes(gateway: Gateway) -> bool:
-    """Add the strategy to the session; give whether the session has it now."""
+def install_row_changes(gateway: Gateway) -> None:
+    """Add the strategy to the session, or say once that it cannot have it."""
     try:
         for name in _CLASSES:
             defined_class(gateway.spark, name)
         gateway.java(STRATEGY).install(gateway.spark._jsparkSession)
     except (Py4JError, TypeError) as error:  # py4j calls a class that is missing a package
         warn_slower(_BY_TL_SQL, gateway.spark.version, error)
-        return False
-    return True
+        return
+    gateway.changes_rows = True
 
 
 def change_rows(
@@ -210,7 +210,7 @@ def _set_twice(path: tuple[str, ...], other: tuple[str, ...]) -> InvalidInputErr
 def _delete(statement: _Statement, identity: CommitIdentity) -> None:
     matching = statement.matching()
     if matching.predicate is None and matching.condition is None:
-        delete_all(statement.spark, statement.table.handle)
+        delete_all(statement.spark, statement.table.handle, identity=identity)
         return
     delete_on_spark(
         statement.spark, statement.table.handle, matching, identity=identity, tasks=None
@@ -250,6 +250,8 @@ def _merge(statement: _Statement, identity: CommitIdentity) -> None:
     spark, given, handle = statement.spark, statement.given, statement.table.handle
     on = statement.column(given.condition())
     actions = tuple(map(str, given.actions()))
+    if given.evolves() or merges_schema(handle):
+        _check_no_new_columns(handle, DataFrame(given.sourceRows(), spark).columns)
     clauses, assignments = [], []
     for number, (when, action) in enumerate(zip(actions[::2], actions[1::2], strict=True)):
         condition = statement.column(given.conditionOf(number))
@@ -282,6 +284,19 @@ def _merge(statement: _Statement, identity: CommitIdentity) -> None:
     known = resolved(spark, handle, merge)
     with statement.value_errors(assignments):
         merge_on_spark(spark, handle, known, identity=identity, tasks=None)
+
+
+def _check_no_new_columns(handle: TableHandle, names: Iterable[str]) -> None:
+    """Refuse columns that ``*`` would bring: Spark leaves them out before we see a statement."""
+    known = {field.name.casefold() for field in handle.schema.fields}
+    new = [name for name in names if name.casefold() not in known]
+    if new:
+        message = (
+            f"MERGE by plain spark.sql brings no new columns into table '{handle.identifier}', and"
+            f" its source has '{new[0]}': run the same statement with tl.sql, or leave the column"
+            " out of the source."
+        )
+        raise UnsupportedError(message, kind="merge_schema", table=handle.identifier, column=new[0])
 
 
 def _whole(assignments: Sequence[_Assignment]) -> dict[str, Column]:

@@ -27,6 +27,7 @@ from tidelake.spark.catalog.writing import (
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.table_frame import in_session, table_frame
+from tidelake.spark.rowlevel.delete_update import delete_all
 from tidelake.spark.streams.connector.provider import SCHEMA, TABLE, WAREHOUSE, fallback_table
 from tidelake.spark.streams.write.kept_changes import CHANGES, changes_text
 from tidelake.spark.write.schema_merging import merges_schema
@@ -298,9 +299,14 @@ class LakeTable(
         return LakeWriteBuilder(self.gateway, options, self._name)
 
     def truncateTable(self, *_options: JavaObject) -> bool:
-        """TRUNCATE TABLE; DELETE without a condition comes by :meth:`call`."""
-        handle = in_session(self.gateway.spark, self._table, self._options).handle
-        truncate(handle, identity=CommitIdentity.of(handle, None, None))
+        """TRUNCATE TABLE; DELETE without a condition comes by :meth:`call`, or here, too."""
+        spark = self.gateway.spark
+        handle = in_session(spark, self._table, self._options).handle
+        identity = CommitIdentity.of(handle, None, None)
+        if self.gateway.changes_rows:
+            truncate(handle, identity=identity)
+        else:
+            delete_all(spark, handle, identity=identity)
         return True
 
     def v1Table(self) -> JavaObject:

@@ -252,17 +252,24 @@ public final class TidelakeRowChange extends AbstractFunction1 {
     for (int i = 0; i < parts.size(); i++) {
       if (!(parts.get(i) instanceof EqualTo)) continue;
       Seq both = ((Expression) parts.get(i)).children();
-      String left = nameOn(TARGET, (Expression) both.apply(0));
-      String right = nameOn(SOURCE, (Expression) both.apply(1));
+      String left = nameOn(TARGET, widened((Expression) both.apply(0)));
+      String right = nameOn(SOURCE, widened((Expression) both.apply(1)));
       if (left == null || right == null) {
-        left = nameOn(TARGET, (Expression) both.apply(1));
-        right = nameOn(SOURCE, (Expression) both.apply(0));
+        left = nameOn(TARGET, widened((Expression) both.apply(1)));
+        right = nameOn(SOURCE, widened((Expression) both.apply(0)));
       }
       if (left == null || right == null) continue;
       found.add(left);
       found.add(right);
     }
     return (String[]) found.toArray(new String[0]);
+  }
+
+  /** What a cast without loss is of: Spark adds one where the sides' types differ. */
+  private static Expression widened(Expression column) {
+    if (!(column instanceof Cast)) return column;
+    Expression child = ((Cast) column).child();
+    return Cast.canUpCast(child.dataType(), column.dataType()) ? child : column;
   }
 
   private String nameOn(String side, Expression column) {

@@ -159,9 +159,10 @@ def delete_on_spark(
     )
 
 
-def delete_all(spark: SparkSession, handle: TableHandle) -> WriteResult:
+def delete_all(
+    spark: SparkSession, handle: TableHandle, *, identity: CommitIdentity
+) -> WriteResult:
     """Delete all rows: in the metadata, unless each needs a -D of its own."""
-    identity = CommitIdentity.of(handle, None, None)
     if deletes_by_row(handle):
         return delete_on_spark(spark, handle, "TRUE", identity=identity, tasks=None)
     return truncate(handle, identity=identity)

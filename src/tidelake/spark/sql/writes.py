@@ -217,7 +217,9 @@ class StatementWrites:
         """Carry out DELETE."""
         table = self._changed(statement)
         if statement.where is None:
-            delete_all(self.spark, table.handle)
+            delete_all(
+                self.spark, table.handle, identity=CommitIdentity.of(table.handle, None, None)
+            )
             return
         with self._expressions(text, table) as expressions:
             rows = RowSource(statement.name, statement.alias)

@@ -165,3 +165,47 @@ def test_a_key_cannot_be_updated(spark, lake):
             f"MERGE INTO {T} t USING (SELECT 1L AS k) c ON t.k = c.k"
             " WHEN MATCHED THEN UPDATE SET k = c.k + 1"
         )
+
+
+DEFAULTS = "k BIGINT, n INT DEFAULT 3, v STRING DEFAULT 'it''s', r DECIMAL(4, 1) NOT NULL DEFAULT 8"
+"""`r` is NOT NULL: a null that is written would be refused."""
+
+
+@pytest.mark.parametrize("kind", ["append", "keyed"])
+def test_default_is_the_columns_default(spark, lake, kind):
+    options = {"append": "", "keyed": "WITH ('primary-key' = 'k', 'bucket' = '1')"}[kind]
+    lake.sql(f"CREATE TABLE t ({DEFAULTS}) {options}")
+    spark.sql(f"INSERT INTO {T} VALUES (1, DEFAULT, DEFAULT, DEFAULT), (2, 5, NULL, 6)")
+    spark.sql(f"INSERT INTO {T} (k, v) VALUES (3, DEFAULT)")
+    first = [(1, 3, "it's", 8), (2, 5, "it's", 6), (3, 3, "it's", 8)]
+    assert rows(spark, "k, n, v, CAST(r AS INT)") == first
+    spark.sql(f"INSERT INTO {T} VALUES (4, 5, 'a', 6), (5, 5, 'a', 6), (6, 5, 'a', 6)")
+    spark.sql(f"UPDATE {T} SET n = DEFAULT, v = DEFAULT, r = DEFAULT WHERE k = 4")
+    spark.sql(
+        f"MERGE INTO {T} t USING (SELECT 5L AS k UNION ALL SELECT 7L) s ON t.k = s.k"
+        " WHEN MATCHED THEN UPDATE SET n = DEFAULT, r = DEFAULT"
+        " WHEN NOT MATCHED THEN INSERT (k, n, v, r) VALUES (s.k, 1, DEFAULT, DEFAULT)"
+    )
+    spark.sql(f"UPDATE {T} SET v = NULL WHERE k = 6")
+    assert rows(spark, "k, n, v, CAST(r AS INT)") == [
+        *first,
+        (4, 3, "it's", 8),
+        (5, 3, "a", 8),
+        (6, 5, None, 6),
+        (7, 1, "it's", 8),
+    ]
+
+
+def test_a_default_is_of_new_rows_and_is_not_copied(spark, lake):
+    lake.sql("CREATE TABLE t (k BIGINT)")
+    spark.sql(f"INSERT INTO {T} VALUES (1)")
+    lake.sql("ALTER TABLE t ADD COLUMN n INT DEFAULT 3")
+    lake.sql("ALTER TABLE t ADD COLUMN at TIMESTAMP DEFAULT '2026-11-30 10:00:00'")
+    spark.sql(f"INSERT INTO {T} (k) VALUES (2)")
+    assert rows(spark, "k, n, CAST(at AS STRING)") == [
+        (1, None, None),
+        (2, 3, "2026-11-30 10:00:00"),
+    ]
+    spark.sql(f"CREATE TABLE tidelake.default.c AS SELECT * FROM {T}")
+    copied = lake.catalog.table("default.c").table_schema.fields
+    assert [f.default_value for f in copied] == [None, None, None]

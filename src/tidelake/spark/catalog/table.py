@@ -15,6 +15,7 @@ from tidelake.engine.write import ROW_KIND_COLUMN, CommitIdentity
 from tidelake.errors import InvalidInputError
 from tidelake.options import declared
 from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.catalog.column_defaults import with_column_defaults
 from tidelake.spark.catalog.metadata_columns import metadata_columns
 from tidelake.spark.catalog.row_changes import change_rows
 from tidelake.spark.catalog.scans.scan_builder import LakeScanBuilder, RowsScanBuilder
@@ -225,7 +226,8 @@ class LakeTable(
 
     def columns(self) -> JavaObject:
         """The columns; nullable, as in every scan: the write refuses nulls."""
-        return self._columns_of(self._struct)
+        zone = self._table.handle.env.zone
+        return self._columns_of(with_column_defaults(self._struct, self._fields, zone=zone))
 
     def metadataColumns(self) -> JavaObject:
         """The position of a row: ``__paimon_file_path`` and others."""

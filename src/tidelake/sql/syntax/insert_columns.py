@@ -99,7 +99,7 @@ def with_defaults(
     targets = insert_targets(statement, fields, table=table)
     text, end = statement.query.text, statement.query.end
     for start, index in reversed(cells):
-        value = _literal(targets[index], zone) if index < len(targets) else "NULL"
+        value = default_literal(targets[index], zone=zone) if index < len(targets) else "NULL"
         text = f"{text[:start]}{value}{text[start + len(DEFAULT) :]}"
         end += len(value) - len(DEFAULT)
     return replace(statement, query=Query(text, statement.query.start, end))
@@ -116,7 +116,7 @@ def values_with_defaults(
     for column, value in values.items():
         field = by_key.get(column.casefold())
         if field is not None and value.sql.strip().upper() == DEFAULT:
-            text = _literal(field, zone)
+            text = default_literal(field, zone=zone)
             value = Query(text, 0, len(text))
         made[column] = value
     return made
@@ -146,7 +146,7 @@ def _default_cells(query: Query) -> Iterator[tuple[int, int]]:
             yield token.start, index if depth == of_row else 0
 
 
-def _literal(field: DataField, zone: str | None) -> str:
+def default_literal(field: DataField, *, zone: str | None) -> str:
     """A column's default as a literal; NULL without one."""
     if field.default_value is None:
         return "NULL"

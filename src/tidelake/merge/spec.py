@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from tidelake.errors import UnsupportedError
 from tidelake.merge.column_rules import ColumnRules, SequenceGroup, column_rules
 from tidelake.merge.functions import NEWEST, ColumnFunction
-from tidelake.options import Options
+from tidelake.options import Options, merges_by_lookup
 from tidelake.options.declared import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
-    CHANGELOG_PRODUCER,
-    FORCE_LOOKUP,
     IGNORE_DELETE,
     MERGE_ENGINE,
     PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
@@ -134,8 +132,7 @@ class MergeSpec:
             functions=rules.functions,
             groups=rules.groups,
             not_null=frozenset(f.name for f in schema.fields if not f.type.nullable),
-            by_lookup=engine in removes
-            and (options.get(CHANGELOG_PRODUCER) == LOOKUP or options.get(FORCE_LOOKUP)),
+            by_lookup=merges_by_lookup(options),
             clustered=options.get(PK_CLUSTERING_OVERRIDE),
         )
 

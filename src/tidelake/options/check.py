@@ -23,6 +23,7 @@ from typing import Any
 from tidelake.errors import InvalidInputError, UnsupportedError, near_names, shortened
 from tidelake.options import declared
 from tidelake.options.declared import BY_KEY
+from tidelake.options.derived import file_order_columns, merges_by_lookup
 from tidelake.options.key_pattern import (
     AGGREGATE_FUNCTIONS,
     AGGREGATION_SETTINGS,
@@ -258,6 +259,11 @@ def check_one_use(mapping: Mapping[str, object], current: Options, *, table: str
             continue
         if updated.get(option) != current.get(option):
             raise _fixed(key, table)
+    for what in (file_order_columns, merges_by_lookup):  # of options that are not fixed elsewhere
+        if names and what(updated) != what(current):
+            deciding = {declared.CLUSTERING_COLUMNS, declared.CHANGELOG_PRODUCER}
+            given = (k for k in names if (BY_KEY.get(k) or _BY_ALIAS.get(k)) in deciding)
+            raise _fixed(next(given), table)
     return updated
 
 

@@ -89,5 +89,22 @@ def file_order_columns(options: Options) -> tuple[str, ...]:
     return clustering_columns(options) if options.get(declared.PK_CLUSTERING_OVERRIDE) else ()
 
 
+def merges_by_lookup(options: Options) -> bool:
+    """Whether compactions merge the older row of a key into the newer one, and leave it in place.
+
+    Then a row of level 1 or above counts for all rows of its key beneath. Otherwise it does not.
+
+    Examples
+    --------
+    >>> given = {"merge-engine": "aggregation", "changelog-producer": "lookup"}
+    >>> merges_by_lookup(Options.parse(given)), merges_by_lookup(Options.parse({}))
+    (True, False)
+    """
+    looks_up = options.get(declared.CHANGELOG_PRODUCER) == "lookup"
+    return options.get(declared.MERGE_ENGINE) in ("partial-update", "aggregation") and (
+        looks_up or options.get(declared.FORCE_LOOKUP)
+    )
+
+
 def _trigger(options: Options) -> int:
     return options.get(declared.NUM_SORTED_RUN_COMPACTION_TRIGGER)

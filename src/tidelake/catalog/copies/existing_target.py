@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from tidelake.catalog.copies.new_table import taken
 from tidelake.catalog.identifier import Identifier
-from tidelake.options import CONSTRAINT_PREFIX, Options, declared
+from tidelake.merge import MergeSpec
+from tidelake.options import CONSTRAINT_PREFIX, Options, declared, file_order_columns
 from tidelake.options.check import MERGE_SETTINGS
 from tidelake.table.handle.handle import TableHandle
 from tidelake.types import TableSchema
@@ -47,7 +48,7 @@ def check_is_alike(target: TableHandle, source: TableSchema) -> None:
     ):
         if mine != theirs:
             raise taken(name, f"has other {what} than the source")
-    different = _different_options(target.options, source)
+    different = _different_options(own, target.options, source)
     if different:
         shown = ", ".join(f"'{key}'" for key in different)
         raise taken(name, f"has other values than the source of {shown}")
@@ -57,7 +58,7 @@ def _columns(schema: TableSchema) -> list[tuple[int, str, object]]:
     return [(field.id, field.name, field.type) for field in schema.fields]
 
 
-def _different_options(own: Options, source: TableSchema) -> list[str]:
+def _different_options(schema: TableSchema, own: Options, source: TableSchema) -> list[str]:
     theirs = Options.parse(source.options, table=own.table)
     fixed = [o for o in declared.BY_KEY.values() if not o.mutable or o is declared.BUCKET]
     found = {option.key for option in fixed if own.get(option) != theirs.get(option)}
@@ -65,4 +66,9 @@ def _different_options(own: Options, source: TableSchema) -> list[str]:
         is_fixed = key.startswith(CONSTRAINT_PREFIX) or key.endswith(MERGE_SETTINGS)
         if is_fixed and own.raw.get(key) != theirs.raw.get(key):
             found.add(key)
+    if file_order_columns(own) != file_order_columns(theirs):
+        found.add(declared.CLUSTERING_COLUMNS.key)
+    is_keyed = bool(schema.primary_keys)
+    if is_keyed and not found and MergeSpec.of(schema, own) != MergeSpec.of(source, theirs):
+        found.add(declared.CHANGELOG_PRODUCER.key)  # all else that it depends on is fixed
     return sorted(found)

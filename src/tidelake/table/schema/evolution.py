@@ -53,7 +53,7 @@ from tidelake.table.handle.time_travel import option_moment
 from tidelake.table.schema.clustering_options import check_clustering
 from tidelake.table.schema.constraints import check_constraint_columns
 from tidelake.table.schema.merge_options import check_engine_options, check_function_settings
-from tidelake.table.schema.option_change import check_option_change
+from tidelake.table.schema.option_change import check_lookup_kept, check_option_change
 from tidelake.table.schema.partition_done_options import check_partition_done
 from tidelake.table.schema.validation import check_columns, check_layout, check_types
 from tidelake.table.schema.watermark import check_watermark
@@ -134,6 +134,8 @@ def evolved_schema(
     )
     try:
         _check(schema, new, table)
+        if has_snapshots:
+            check_lookup_kept(schema.options, new.options, table=table)
     except InvalidInputError as refusal:
         named_by = refusal.context.get("named_by")
         name = str(refusal.context.get("column"))

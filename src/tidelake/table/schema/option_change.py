@@ -5,9 +5,11 @@ Source: Paimon's ``SchemaManager`` (1.3.1): ``checkAlterTableOption``, ``checkRe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.metadata.paths import POSTPONE_BUCKET
-from tidelake.options import declared
+from tidelake.options import Options, declared, merges_by_lookup
 from tidelake.options.bucket_mode import DYNAMIC
 from tidelake.options.declared import BY_KEY
 
@@ -48,6 +50,28 @@ def check_option_change(key: str, old: str | None, new: str | None, *, table: st
         raise UnsupportedError(message, kind="option_fixed", table=table, option=key)
     if key == declared.BUCKET.key:
         _check_buckets(old, new, table)
+
+
+def check_lookup_kept(old: Mapping[str, str], new: Mapping[str, str], *, table: str) -> None:
+    """Refuse to change whether a row above level 0 counts for older rows of its key.
+
+    Rows would count twice, or not at all.
+
+    Raises
+    ------
+    UnsupportedError
+        It would.
+    """
+    before, after = (merges_by_lookup(Options.parse(one, table=table)) for one in (old, new))
+    if before == after:
+        return
+    producer = declared.CHANGELOG_PRODUCER.key
+    message = (
+        f"Table '{table}' cannot change '{producer}' {'from' if before else 'to'} 'lookup' under"
+        f" 'merge-engine' = '{old[declared.MERGE_ENGINE.key]}' once it was written to: older values"
+        " of its files would count twice or be lost. Write the rows into a new table."
+    )
+    raise UnsupportedError(message, kind="option_fixed", table=table, option=producer)
 
 
 def _check_buckets(old: str | None, new: str | None, table: str) -> None:

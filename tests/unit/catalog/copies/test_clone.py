@@ -37,6 +37,16 @@ def first_file(files, table):
 KINDS = TABLES if SIZE == "full" else ["partitions", "append-dv", "dynamic", "lookup", "dv"]
 
 
+ONE_BUCKET = {"bucket": "1"}
+SUMS = ONE_BUCKET | {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
+PARTS = ONE_BUCKET | {"merge-engine": "partial-update"}
+ORDERED = ONE_BUCKET | {
+    "pk-clustering-override": "true",
+    "clustering.columns": "v",
+    "deletion-vectors.enabled": "true",
+}
+
+
 def opened(files, where="/w", seed=11):
     return tidelake.open(where, fileio=files, env=Env.seeded(seed))
 
@@ -392,6 +402,29 @@ def test_a_table_that_is_not_alike_takes_no_files(what, columns, more):
     catalog.create_table("db.c", columns, **given, options={**options, **more})
     before = sorted(walk(files, "/w"))
     with pytest.raises(AlreadyExistsError, match=f"Table 'db.c' exists, and has other .*{what}"):
+        catalog.clone_table("db.t", "db.c")
+    assert sorted(walk(files, "/w")) == before
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "what"),
+    [
+        (SUMS | {"changelog-producer": "lookup"}, SUMS, "changelog-producer"),
+        (SUMS, SUMS | {"changelog-producer": "lookup"}, "changelog-producer"),
+        (PARTS | {"changelog-producer": "lookup"}, PARTS, "changelog-producer"),
+        (ORDERED, ORDERED | {"clustering.columns": "w"}, "clustering.columns"),
+    ],
+)
+def test_a_table_whose_files_mean_something_else_takes_none(source, target, what):
+    files = MemoryFileIO()
+    catalog = opened(files)
+    columns = {"k": "INT", "v": "INT", "w": "STRING"}
+    made = {}
+    for name, options in (("db.t", source), ("db.c", target)):
+        made[name] = catalog.create_table(name, columns, primary_keys=["k"], options=options)
+    made["db.t"].write([{"k": 1, "v": 1, "w": "a"}])
+    before = sorted(walk(files, "/w"))
+    with pytest.raises(AlreadyExistsError, match=f"other values than the source of '{what}'"):
         catalog.clone_table("db.t", "db.c")
     assert sorted(walk(files, "/w")) == before
 

@@ -134,6 +134,14 @@ def test_what_orders_the_files_stays(catalog, change, says):
         table.alter(change)
 
 
+def test_what_orders_the_files_cannot_be_set_for_one_use(catalog):
+    table = created(catalog)
+    for value in ("b", "a,b", None):
+        with pytest.raises(InvalidInputError, match=r"Option 'clustering.columns' .* for one use"):
+            table.with_options({"write-only": "true", "clustering.columns": value})
+    assert table.with_options({"clustering.columns": " a"}).count() == 0
+
+
 def test_other_columns_may_be_renamed_and_added(catalog):
     table = created(catalog)
     table.write(rows(range(10)))

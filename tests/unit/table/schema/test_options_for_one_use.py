@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import tidelake
-from tidelake.errors import InvalidInputError
+from tidelake import RemoveOption, SetOption
+from tidelake.errors import InvalidInputError, UnsupportedError
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string(), "n": pa.int32()})
+SUMS = {
+    "bucket": "1",
+    "merge-engine": "aggregation",
+    "fields.n.aggregate-function": "sum",
+    "changelog-producer": "lookup",
+}
 
 
 @pytest.mark.parametrize(
@@ -110,3 +118,47 @@ def test_a_catalog_gives_new_tables_its_defaults(tmp_path):
     assert plain.options.raw["bucket"] == "3"
     copied = pickle.loads(pickle.dumps(catalog))
     assert copied.create_table("db.v", SCHEMA, primary_keys=["k"]).options.raw["bucket"] == "3"
+
+
+@pytest.mark.parametrize("producer", ["none", "input", "full-compaction", None])
+def test_a_row_that_counts_for_older_ones_goes_on_doing_so(catalog, producer):
+    table = catalog.create_table("db.s", SCHEMA, primary_keys=["k"], options=SUMS)
+    for _ in range(4):
+        table.write([{"k": 1, "v": None, "n": 1}])
+    with pytest.raises(InvalidInputError, match=r"'changelog-producer' .* for one use"):
+        table.with_options({"changelog-producer": producer})
+    change = SetOption("changelog-producer", producer) if producer else None
+    with pytest.raises(
+        UnsupportedError, match=r"'changelog-producer' from 'lookup' .* count twice"
+    ):
+        table.alter(change or RemoveOption("changelog-producer"))
+    assert table.to_arrow()["n"].to_pylist() == [4]
+
+
+def test_rows_that_count_alone_go_on_doing_so(catalog):
+    options = SUMS | {"changelog-producer": "none", "num-sorted-run.compaction-trigger": "3"}
+    table = catalog.create_table("db.s", SCHEMA, primary_keys=["k"], options=options)
+    table.alter(SetOption("changelog-producer", "lookup"), SetOption("changelog-producer", "none"))
+    rng = np.random.default_rng(1)
+    numbers = rng.integers(0, 99_999, 20_000)
+    table.write([{"k": k, "v": None, "n": int(n)} for k, n in enumerate(numbers)])
+    table.compact(full=True)
+    for _ in range(4):
+        table.write([{"k": k, "v": None, "n": 1} for k in range(300)])
+    assert len({f.level for split in table.plan().splits for f in split.files}) > 1
+    before = table.to_arrow().sort_by("k")
+    with pytest.raises(InvalidInputError, match=r"'changelog-producer' .* for one use"):
+        table.with_options({"changelog-producer": "lookup"})
+    with pytest.raises(UnsupportedError, match=r"'changelog-producer' to 'lookup' .* or be lost"):
+        table.alter(SetOption("changelog-producer", "lookup"))
+    table.alter(SetOption("changelog-producer", "full-compaction"))
+    assert catalog.table("db.s").to_arrow().sort_by("k") == before
+
+
+def test_an_empty_table_and_other_engines_may_change_their_producer(catalog, keyed):
+    table = catalog.create_table("db.s", SCHEMA, primary_keys=["k"], options=SUMS)
+    table.alter(SetOption("changelog-producer", "none"))
+    keyed.write([{"k": 1, "v": "a", "n": 0}])
+    assert keyed.with_options({"changelog-producer": "lookup"}).count() == 1
+    keyed.alter(SetOption("changelog-producer", "lookup"))
+    assert keyed.count() == 1

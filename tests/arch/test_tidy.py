@@ -317,6 +317,17 @@ def test_tests_of_a_room_lie_where_the_room_does():
     assert not sorted(str(folder) for folder in folders if not (package / folder).is_dir())
 
 
+def test_the_size_of_a_run_is_compared_by_identity():
+    """A name in quotes is never equal: the larger part would run nowhere."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in (ROOT / "tests").rglob("*.py")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(r"\bSIZE\s*[!=]=", line)
+    ]
+    assert not wrong, wrong
+
+
 def test_tests_on_spark_lie_in_rooms_of_spark():
     """Those of several rooms, and programs for processes of their own, lie beside the rooms."""
     spark, package = ROOT / "tests" / "spark", SRC / "tidelake" / "spark"

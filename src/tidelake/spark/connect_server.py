@@ -157,8 +157,13 @@ def connect_server(
         )
         raise UnsupportedError(message, kind="spark_connect")
     given = token if token is not None else secrets.token_urlsafe(TOKEN_BYTES)
-    offer_catalog(spark, lake.catalog, name=lake.catalog_name, runner_of=Lake)
-    service = _start(spark, port=port, token=given)
+    try:
+        offer_catalog(spark, lake.catalog, name=lake.catalog_name, runner_of=Lake)
+        service = _start(spark, port=port, token=given)
+    except BaseException:
+        if owns_session:
+            spark.stop()
+        raise
     return ConnectServer(lake, service, token=given, owns_session=owns_session)
 
 

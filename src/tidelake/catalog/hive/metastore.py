@@ -24,14 +24,15 @@ Source: ``HiveCatalog`` of paimon-hive-catalog (2.1), whose own order is entry b
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
 from tidelake.catalog.hive.lock import MetastoreLock
-from tidelake.catalog.hive.register import PartitionEntry, Register, TableEntry
+from tidelake.catalog.hive.register import Register, TableEntry
 from tidelake.catalog.hive.table_entries import EntrySettings, names_of
+from tidelake.catalog.hive.table_listing import TableListing
 from tidelake.catalog.hive.views import HiveViews
 from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.metastore import CatalogEntry
@@ -50,7 +51,6 @@ from tidelake.errors import (
 )
 from tidelake.fileio import FileIO
 from tidelake.fileio.location import Location, parse_location
-from tidelake.metadata.partition_name import escape_name
 from tidelake.telemetry import Clock
 from tidelake.types import TableSchema
 
@@ -295,7 +295,7 @@ class HiveMetastore:
             schema,
             directories.fileio,
             guard=partial(self.lock.hold, name),
-            listing=TableListing(self, name),
+            listing=TableListing(self.register, self.settings, self._uri_of, name),
         )
 
     def why_missing(self, name: Identifier) -> NotFoundError | None:
@@ -494,16 +494,22 @@ class HiveMetastore:
             message = f"{new_place} exists."
             raise AlreadyExistsError(message, kind="table_exists", table=str(target))
         directories.fileio.move_dir(place, new_place)
+        advice = f"if '{target}' is not listed, move its directory {new_place} back to {place}"
+
+        def is_renamed(error: BaseException) -> bool:
+            is_listed = self._is_listed(target, error, otherwise=False, advice=advice)
+            if not is_listed:
+                directories.fileio.move_dir(new_place, place)
+            return is_listed
+
         try:
             self.register.replace_table(entry, renamed)
+        except OutcomeUnknownError as error:
+            if not is_renamed(error) or self.has_table(Identifier(entry.database, entry.name)):
+                raise
         except BaseException as error:  # an interrupt too
-            advice = f"if '{target}' is not listed, move its directory {new_place} back to {place}"
-            if not self._is_listed(target, error, otherwise=False, advice=advice):
-                directories.fileio.move_dir(new_place, place)
-                raise
-            source = Identifier(entry.database, entry.name)
-            if not isinstance(error, OutcomeUnknownError) or self.has_table(source):
-                raise
+            is_renamed(error)
+            raise
         above = f"{old_uri.rstrip('/')}/"
         for partition in self.register.partitions(renamed) if renamed.partition_keys else ():
             if partition.location.startswith(above):
@@ -562,15 +568,22 @@ class HiveMetastore:
                 if is_ours:  # else the entry may be that of a table that was created again
                     self._drop_entry(name)
             return True
-        try:
-            self._drop_entry(name)
-        except BaseException as error:  # an interrupt too
-            advice = f"if '{name}' is listed, move its directory {moved} back to {path}"
+        advice = f"if '{name}' is listed, move its directory {moved} back to {path}"
+
+        def is_dropped(error: BaseException) -> bool:
             is_listed = self._is_listed(name, error, otherwise=True, advice=advice)
             if is_listed:
                 dropped.restore(moved, path)
-            if is_listed or not isinstance(error, OutcomeUnknownError):
+            return not is_listed
+
+        try:
+            self._drop_entry(name)
+        except OutcomeUnknownError as error:
+            if not is_dropped(error):
                 raise
+        except BaseException as error:  # an interrupt too
+            is_dropped(error)
+            raise
         dropped.delete(moved, what=f"Table '{name}'")
         return True
 
@@ -644,48 +657,6 @@ class HiveMetastore:
             self.register.replace_table(shown, replace(old, origin=shown.origin))
 
 
-@dataclass(frozen=True, slots=True)
-class TableListing:
-    """The entry of one table; see :class:`tidelake.commit.catalog_listing.CatalogListing`."""
-
-    metastore: HiveMetastore
-    name: Identifier
-
-    def show(self, old: TableSchema, new: TableSchema) -> None:
-        """Change the columns and the options of the entry."""
-        entry = self._entry()
-        changed = self.metastore.settings.changed(entry, old, new)
-        if changed != entry:
-            self.metastore.register.replace_table(entry, changed)
-
-    def add_partitions(self, partitions: Sequence[Mapping[str, str]]) -> None:
-        """Add partitions to the entry."""
-        entry = self._entry()
-        if not entry.partition_keys or not partitions:
-            return
-        above = self.metastore._uri_of(entry)
-        within = entry.parameters.get("data-file.path-directory")
-        above = f"{above}/{within}" if within else above
-        found = [
-            PartitionEntry(tuple(spec.values()), f"{above}/{_partition_path(spec)}")
-            for spec in partitions
-        ]
-        self.metastore.register.add_partitions(entry, found)
-
-    def drop_partitions(self, partitions: Sequence[Mapping[str, str]]) -> None:
-        """Drop partitions of the entry."""
-        entry = self._entry()
-        for spec in partitions if entry.partition_keys else ():
-            self.metastore.register.drop_partition(entry, tuple(spec.values()))
-
-    def _entry(self) -> TableEntry:
-        found = self.metastore.register.table(*self.name)
-        if found is None or not found.is_paimon:
-            message = f"Table '{self.name}' is not in {self.metastore.register.shown} any more."
-            raise NotFoundError(message, kind="table_not_found", table=str(self.name))
-        return found
-
-
 def _of_owner(entry: TableEntry) -> str:
     return f"those of table '{entry.database}.{entry.name}'."
 
@@ -711,7 +682,3 @@ def _check_lower(name: str, what: str) -> None:
             f" lower case: use '{shortened(name.lower())}'."
         )
         raise InvalidInputError(message, kind="bad_name", name=name)
-
-
-def _partition_path(spec: Mapping[str, str]) -> str:
-    return "/".join(f"{escape_name(key)}={escape_name(value)}" for key, value in spec.items())

@@ -14,16 +14,20 @@ A full compaction takes all files, unless none overlaps another, none has rows t
 at most is small. So does any compaction by ``compaction.total-size-threshold`` and
 ``compaction.optimization-interval``.
 
+Files that share no more than a bound of theirs do not overlap: a value that fills several files, or
+ends one and begins the next, stays where it is.
+
 Paimon 2 takes each section of two files or more with every compaction, and so rewrites most of a
 bucket with each write where the columns do not follow the time of writing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from tidelake.merge import FileKeys, sections_of
-from tidelake.merge.runs.sections import meets_any
+from tidelake.merge.runs.sections import KeyRange, meets_any
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.store.lsm.compaction_picker import CompactionPolicy, runs_due, runs_worth_it
 from tidelake.store.lsm.levels import Levels, SortedRun
@@ -57,9 +61,10 @@ def pick_groups(
     """
     if not files:
         return ()
+    ranges = _without_bounds(order.ranges_of(files))
+    range_of = {file.file_name: one for file, one in zip(files, ranges, strict=True)}
     sections = [
-        [tuple(files[p] for p in run) for run in section]
-        for section in sections_of(order.ranges_of(files))
+        [tuple(files[p] for p in run) for run in section] for section in sections_of(ranges)
     ]
     small_bytes = int(target_size_bytes * SMALL_SHARE)
     levels = Levels.of(files, count=2)
@@ -82,7 +87,7 @@ def pick_groups(
         newest_first = [SortedRun(1, run) for run in reversed(section)]
         taken = runs_worth_it(newest_first, policy, now_ms)
         if taken:
-            groups.append(_touching([run.files for run in newest_first[:taken]], order))
+            groups.append(_touching([run.files for run in newest_first[:taken]], range_of))
         elif len(section) == 1 and newest_first[0].size_bytes < small_bytes:
             pending += section[0]
             continue
@@ -91,9 +96,26 @@ def pick_groups(
     return tuple(groups)
 
 
-def _touching(runs: Sequence[Group], order: FileKeys) -> Group:
+def _without_bounds(ranges: Sequence[KeyRange]) -> tuple[KeyRange, ...]:
+    """The ranges so that two which only touch do not overlap.
+
+    A range of one value becomes a point of its own at that value; any other begins behind all
+    points of its first value and ends before those of its last.
+    """
+    inside = []
+    for number, one in enumerate(ranges):
+        if one.min_key == one.max_key:
+            low = high = (*one.min_key, (1, 1), (1, number))
+        else:
+            low, high = (*one.min_key, (1, 2)), (*one.max_key, (1, 0))
+        inside.append(replace(one, min_key=low, max_key=high))
+    return tuple(inside)
+
+
+def _touching(runs: Sequence[Group], range_of: Mapping[str, KeyRange]) -> Group:
     """The files of some runs that overlap one of another run, or are in all but the oldest."""
     *newer, oldest = runs
     new = [file for run in newer for file in run]
-    meets = meets_any(order.ranges_of(oldest), order.ranges_of(new))
+    of_new, of_old = ([range_of[file.file_name] for file in run] for run in (new, oldest))
+    meets = meets_any(of_old, of_new)
     return (*new, *(file for file, is_met in zip(oldest, meets, strict=True) if is_met))

@@ -58,10 +58,13 @@ class ClusteredPick(Pick):
         The files of level 0.
     groups : tuple of Group
         Files above it that are sorted again together.
+    full : bool
+        Groups are chosen once `new` is above level 0: the bucket gets one order.
     """
 
     new: Group = ()
     groups: tuple[Group, ...] = ()
+    full: bool = False
 
 
 class ClusteredBucketWriter(LsmBucketWriter):
@@ -84,13 +87,19 @@ class ClusteredBucketWriter(LsmBucketWriter):
         files = (*new, *(file for group in groups for file in group))
         if not files:
             return None
-        return ClusteredPick(files, CLUSTERED_LEVEL, drop_deletes=True, new=new, groups=groups)
+        return ClusteredPick(
+            files, CLUSTERED_LEVEL, drop_deletes=True, new=new, groups=groups, full=full
+        )
 
     def _carry_out(self, picked: Pick) -> None:
         assert isinstance(picked, ClusteredPick), "made by this writer"
+        groups = picked.groups
         if picked.new:
             self._add(picked.new)
-        for group in picked.groups:
+            if picked.full:  # what came of the new files is sorted with the others
+                again = self._pick(full=True)
+                groups = () if again is None else again.groups
+        for group in groups:
             self._sort_again(group)
 
     @cached_property

@@ -27,7 +27,7 @@ snapshots of main that the branch does not follow.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from tidelake.commit.tags import BranchStarts, tell_created, tell_deleted
@@ -183,11 +183,15 @@ def _forwarded_by_server(
 
 def _states(handle: TableHandle) -> tuple[dict[int, object], dict[str, object]]:
     """What snapshots and tags there are, by something that tells one from another of its name."""
-    ids, names = _own_ids(handle), handle.tags.names()
-    return (
-        {i: handle.snapshots.load(i).state_key for i in ids},
-        {name: handle.tags.load(name).snapshot.state_key for name in names},
-    )
+    ids: dict[int, object] = {}
+    names: dict[str, object] = {}
+    for number in _own_ids(handle):
+        with suppress(NotFoundError):  # it expired meanwhile
+            ids[number] = handle.snapshots.load(number).state_key
+    for name in handle.tags.names():
+        with suppress(NotFoundError):
+            names[name] = handle.tags.load(name).snapshot.state_key
+    return ids, names
 
 
 def _opened(

@@ -8,7 +8,7 @@ import os
 import pytest
 from proving.expiring import ALL, TABLES, Meanwhile, check, make, rows, states, work
 from proving.fsck import check_table, walk
-from sizes import SIZE
+from sizes import FULL, SIZE
 
 import tidelake
 from tidelake import (
@@ -34,7 +34,7 @@ def first_file(files, table):
     return min((size, p) for size, p in found if p.rpartition("/")[2] in live)[1]
 
 
-KINDS = TABLES if SIZE == "full" else ["partitions", "append-dv", "dynamic", "lookup", "dv"]
+KINDS = TABLES if SIZE is FULL else ["partitions", "append-dv", "dynamic", "lookup", "dv"]
 
 
 ONE_BUCKET = {"bucket": "1"}
@@ -56,7 +56,7 @@ def opened(files, where="/w", seed=11):
 def test_a_copy_lives_by_itself(kind, history):
     files = MemoryFileIO()
     table = make(files, **TABLES[kind])
-    work(table, 9 if SIZE == "full" else 4)
+    work(table, 9 if SIZE is FULL else 4)
     shown = rows(table)
     catalog = opened(files)
     done = catalog.clone_table("db.t", "db.c", history=history)
@@ -191,7 +191,7 @@ def test_after_a_failure_there_is_no_table_or_a_whole_one(history, mode):
     opened(whole).clone_table("db.t", "db.c", history=history)
     opened(made).drop_table("db.c")
     before = sorted(walk(made, "/w"))
-    for number in range(1, len(whole.trace) + 1, 1 if SIZE == "full" else 3):
+    for number in range(1, len(whole.trace) + 1, 1 if SIZE is FULL else 3):
         faulty = FaultyFileIO(made, {number: mode})
         try:
             opened(faulty).clone_table("db.t", "db.c", history=history)
@@ -215,7 +215,7 @@ def test_a_killed_copy_reads_as_empty_or_whole(history):
     shown = rows(table)
     number = 0
     while True:
-        number += 1 if SIZE == "full" else 4
+        number += 1 if SIZE is FULL else 4
         faulty = FaultyFileIO(made, {number: FaultMode.CRASH_AFTER})
         try:
             opened(faulty).clone_table("db.t", "db.c", history=history)
@@ -485,7 +485,7 @@ def test_an_existing_target_reads_as_empty_or_whole_after_a_failure(mode):
     opened(made).create_table("db.c", table.schema, options=dict(table.table_schema.options))
     number = 0
     while rows(opened(made).table("db.c")) != shown:
-        number += 1 if SIZE == "full" else 5
+        number += 1 if SIZE is FULL else 5
         faulty = FaultyFileIO(made, {number: mode})
         try:
             opened(faulty).clone_table("db.t", "db.c")

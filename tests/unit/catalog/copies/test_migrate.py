@@ -15,7 +15,7 @@ from proving.expiring import ALL
 from proving.fsck import walk
 from proving.iceberg_tables import memory_catalog
 from pyiceberg.types import LongType
-from sizes import SIZE
+from sizes import FULL, SIZE
 
 import tidelake
 from tidelake import (
@@ -423,7 +423,7 @@ def test_after_a_failure_the_source_is_as_it_was(tmp_path, hive, mode):
     before = bytes_below(hive)
     number = 0
     while True:
-        number += 1 if SIZE == "full" else 5
+        number += 1 if SIZE is FULL else 5
         faulty = FaultyFileIO(LocalFileIO(), {number: mode})
         try:
             tidelake.open(tmp_path / "wh", fileio=faulty).migrate_table("hive", hive, "db.t")

@@ -36,6 +36,9 @@ def picked(text: str, *, trigger: int = 3, target: int = 1000, **more):
         ("L1[a..b #1 100 | c..d #2 100]", []),
         ("L1[a..b #1 100 | c..d #2 100 | e..f #3 100]", [[1, 2, 3]]),
         ("L1[a..b #1 100 | c..d #2 800 | e..f #3 100 | g..h #4 100]", []),
+        # files that share a bound, or have one value alone, do not overlap
+        ("L1[a..a #1 900 | a..a #2 900 | a..a #3 900 | a..c #4 900 | c..e #5 900]", []),
+        ("L1[c..c #1 900 | a..e #2 900 | a..e #3 900]", [[1, 2, 3]]),
     ],
 )
 def test_files_that_overlap_or_are_small_are_taken(text, groups):
@@ -50,6 +53,7 @@ def test_files_that_overlap_or_are_small_are_taken(text, groups):
         ("L1[a..c #1 900 | d..f #2 100]", []),
         ("L1[a..c #1 100 | d..f #2 100]", [[1, 2]]),
         ("L1[a..e #1 900 | d..f #2 900]", [[1, 2]]),
+        ("L1[a..c #1 900 | c..c #2 900 | c..c #3 900 | c..f #4 900]", []),
     ],
 )
 def test_a_full_compaction_takes_all_where_that_changes_anything(text, groups):

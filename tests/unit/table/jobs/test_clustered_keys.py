@@ -8,6 +8,7 @@ import tidelake
 from tidelake import AddColumn, DropColumn, RemoveOption, RenameColumn, SetOption, UpdateColumnType
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.store import rolling
+from tidelake.store.lsm import clustered_picker
 
 COLUMNS = {"k": "BIGINT", "a": "INT", "b": "INT", "city": "STRING"}
 KEYED = {
@@ -46,6 +47,10 @@ def by_key(table, **given):
     return table.to_arrow(**given).sort_by("k").to_pylist()
 
 
+def file_paths(table):
+    return sorted(table.system_table("files").to_arrow()["file_path"].to_pylist())
+
+
 def test_a_filter_on_the_columns_skips_most_bytes(catalog, monkeypatch):
     monkeypatch.setattr(rolling, "WRITE_ROWS", 500)
     filled = {}
@@ -64,6 +69,24 @@ def test_a_filter_on_the_columns_skips_most_bytes(catalog, monkeypatch):
     found = by_key(filled["db.clustered"], where=asked)
     assert found == by_key(filled["db.plain"], where=asked)
     assert found
+
+
+@pytest.mark.parametrize("columns", ["a", "city"])
+def test_one_full_compaction_gives_one_order_and_the_next_has_nothing_to_do(
+    catalog, monkeypatch, columns
+):
+    monkeypatch.setattr(rolling, "WRITE_ROWS", 500)
+    monkeypatch.setattr(clustered_picker, "SMALL_SHARE", 0.2)  # files of few rows miss their size
+    given = {"target-file-size": "12 kb", "clustering.columns": columns}
+    table = created(catalog, **given)
+    table.write(rows(range(5_000)))
+    table.compact(full=True)
+    table.with_options({"write-only": "true"}).write(rows(range(2_500, 7_500), seed=1))
+    table.compact(full=True)
+    once = file_paths(table)
+    assert len(once) > 3
+    table.compact(full=True)
+    assert file_paths(table) == once
 
 
 @pytest.mark.parametrize("merged", ["true", "false"])

@@ -21,7 +21,7 @@ DOORS = {
     "tidelake.merge.spec": {"AGGREGATION", "DEDUPLICATE", "FIRST_ROW", "LOOKUP", "PARTIAL_UPDATE"},
     # of files, not of rows
     "tidelake.merge.runs.sections": {"KeyRange", "KeyRank", "key_rank", "meets_any", "sections_of"},
-    "tidelake.merge.runs.spill": {"SpillStack"},
+    "tidelake.merge.runs.spill": {"Join", "SpillStack"},
     "tidelake.merge.idle_settings": {"idle_settings"},
 }
 """What others take from merge: whole merges, rules as values, never a kernel."""

@@ -451,11 +451,11 @@ class HiveMetastore:
 
     def _listed_at(self, uri: str) -> TableEntry | None:
         """The entry of any database that lies at a place: an external table keeps its own."""
-        wanted = _place(uri)
+        wanted = _location(uri)
         for database in self.register.databases():
             for entry in self.register.tables(database):
                 found = self.settings.location_of(entry) if not entry.is_view else None
-                if found and _place(found) == wanted:
+                if found and _location(found) == wanted:
                     return entry
         return None
 
@@ -661,7 +661,7 @@ def _of_owner(entry: TableEntry) -> str:
     return f"those of table '{entry.database}.{entry.name}'."
 
 
-def _place(uri: str) -> Location | str:
+def _location(uri: str) -> Location | str:
     """A location in one spelling."""
     try:
         found = parse_location(uri)

@@ -128,7 +128,7 @@ def test_use_and_names_of_one_two_and_three_parts(session, run, tmp_path):
         ("'type'='hive', 'warehouse'='/x'", InvalidInputError, "'type' = 'paimon', not 'hive'"),
         ("'warehouse'='/x'", InvalidInputError, "'type' = 'paimon'"),
         ("'type'='paimon'", InvalidInputError, "'warehouse'"),
-        ("'type'='paimon', 'warehouse'='/x', 'metastore'='hive'", UnsupportedError, "metastore"),
+        ("'type'='paimon', 'warehouse'='/x', 'metastore'='hive'", InvalidInputError, "'uri'"),
         ("'type'='paimon', 'warehouse'='/x', 'wat'='1'", InvalidInputError, "'wat'"),
     ],
 )

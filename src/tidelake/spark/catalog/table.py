@@ -12,7 +12,7 @@ from tidelake.engine.rows import truncate
 from tidelake.engine.scan import ScanRequest, metadata_fields
 from tidelake.engine.tables import RowView, SystemTable, Table
 from tidelake.engine.write import ROW_KIND_COLUMN, CommitIdentity
-from tidelake.errors import InvalidInputError
+from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.options import declared
 from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.column_defaults import with_column_defaults
@@ -340,3 +340,24 @@ class LakeTable(
         given = {**self._options, **self.gateway.options(change.options())}
         options = WriteOptions.of(spark, self._table, given)
         change_rows(spark, options.table, options.identity, change)
+
+
+class NestedInsertTable(
+    LakeTable,
+    implements=(*LakeTable.Java.implements, f"{CATALOG}.SupportsRowLevelOperations"),
+):
+    """A table with nested columns, loaded for statements that only insert.
+
+    Spark matches the fields of nested rows by name in a MERGE if the table has this interface, and
+    otherwise casts them by position, which fails before the statement reaches us. A MERGE that only
+    inserts becomes an append.
+    """
+
+    def newRowLevelOperationBuilder(self, info: JavaObject) -> JavaObject:
+        """Spark asks for none where rows are only inserted."""
+        word = str(info.command().toString())
+        message = (
+            f"{word} on table '{self._name}' was planned as if it only inserts: run the same"
+            f' statement with tl.sql("{word} ...").'
+        )
+        raise UnsupportedError(message, kind="row_level", table=self._name)

@@ -22,7 +22,7 @@ from tidelake.spark.catalog.changelog import TableChangelog
 from tidelake.spark.catalog.java_ddl import NewTable, refuse_stream_writer, schema_changes
 from tidelake.spark.catalog.procedures import SYSTEM_DATABASE, LakeProcedure, procedure_of
 from tidelake.spark.catalog.staged import StagedTable
-from tidelake.spark.catalog.table import LakeTable, SystemRelation
+from tidelake.spark.catalog.table import LakeTable, NestedInsertTable, SystemRelation
 from tidelake.spark.catalog.writing import MERGE_SCHEMA, merging_option
 from tidelake.spark.expression.expression import quoted
 
@@ -31,6 +31,9 @@ ANALYSIS = "org.apache.spark.sql.catalyst.analysis"
 CATALOG_SHOWN = "tidelake catalog"
 DEFAULT_DATABASE = "default"
 MICROS_PER_MS = 1000
+NO_PRIVILEGES = "[]"
+ONLY_INSERTS = "[INSERT]"
+"""What a statement does to a table, as Java shows a set: nothing; inserts."""
 MOMENT_KEYS = (
     declared.SCAN_SNAPSHOT_ID.key,
     declared.SCAN_TAG_NAME.key,
@@ -133,11 +136,13 @@ class LakeCatalog(
         """Open a table, at a moment if one is given."""
         moment: Any = None
         options: Mapping[str, object] = {}
+        privileges = NO_PRIVILEGES
         is_write = False
         if len(how) == 2:
             context, given = how
             options = merging_option(self.gateway.options(given))
-            is_write = not context.writePrivileges().isEmpty()
+            privileges = str(context.writePrivileges().toString())
+            is_write = privileges != NO_PRIVILEGES
             travel = context.timeTravel()
             if travel.isPresent():
                 asked = travel.get()
@@ -145,11 +150,15 @@ class LakeCatalog(
                 moment = str(asked.version()) if by_version else int(asked.micros())
         elif how and isinstance(how[0], str | int):
             moment = how[0]
+        elif how:  # Spark 4.0 to 4.2
+            privileges = str(how[0])
         found = self._open(identifier)
         name = self._shown(identifier)
         if isinstance(found, SystemTable):
             return SystemRelation(self.gateway, name, found, _moment(moment, found))
-        table = LakeTable(
+        is_nested = any(field.type.is_nested for field in found.table_schema.fields)
+        kind = NestedInsertTable if is_nested and privileges == ONLY_INSERTS else LakeTable
+        table = kind(
             self.gateway,
             name,
             found,

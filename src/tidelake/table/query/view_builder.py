@@ -85,6 +85,7 @@ class ViewBuilder:
             contextlib.closing(executor.map(work, pieces)) as made,
         ):
             runs: Iterator[LookupRun] = iter(list(made))
+        kept.clear()  # a thread may hold its last work for longer, and so what was mapped for it
         for state in changed:
             own = sorted(state.files, key=by_age)
             views[state.bucket_id] = BucketView(

@@ -20,7 +20,7 @@ from tidelake.metadata.bucket_id import BucketId
 from tidelake.table.query import changes_between, local_query
 from tidelake.table.query.bucket_files import states_of
 from tidelake.table.query.view_builder import ViewBuilder
-from tidelake.telemetry import Env, ManualClock
+from tidelake.telemetry import Env, ManualClock, SerialExecutor
 
 COLUMNS = {"a": "STRING", "b": "INT", "v": "STRING", "n": "BIGINT"}
 
@@ -391,6 +391,30 @@ def test_a_file_is_mapped_when_another_made_room(numbers, lookup_dir):
     assert 0 < query.stats.disk_bytes <= size
     assert query.stats.mapped_bytes == query.stats.disk_bytes
     assert query.get(7) == {"k": 7, "v": "w7"}
+
+
+class HoldingExecutor(SerialExecutor):
+    """As threads may for a moment, it holds the work that it has done."""
+
+    def __init__(self):
+        self.held = []
+
+    def map(self, work, items):
+        self.held.append(work)
+        return super().map(work, items)
+
+
+def test_work_that_a_thread_still_holds_keeps_no_file_mapped(catalog, numbers, lookup_dir):
+    env = replace(Env.system(), executor=HoldingExecutor())
+    table = tidelake.open(catalog.warehouse, env=env).table("db.n")
+    small = table.with_options({"lookup.cache-max-memory-size": "12000 b"})
+    query = small.local_query(directory=lookup_dir)
+    numbers.write([{"k": n, "v": f"w{n}"} for n in range(300)])
+    query.refresh()
+    numbers.write([{"k": n, "v": f"x{n}"} for n in range(300)])
+    numbers.compact(full=True)
+    query.refresh()
+    assert query.stats.mapped_bytes == query.stats.disk_bytes > 0
 
 
 def test_the_limit_of_the_disk_is_kept_or_an_error(table, lookup_dir):

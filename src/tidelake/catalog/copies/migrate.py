@@ -36,7 +36,12 @@ from tidelake.table.job.plan import Runner
 from tidelake.table.migration.delta_log import delta_table
 from tidelake.table.migration.foreign_table import IncomingTable
 from tidelake.table.migration.iceberg_metadata import METADATA_SUFFIXES, iceberg_table
-from tidelake.table.migration.moved_in import copies_of_rows, read_footers, schemas_of
+from tidelake.table.migration.moved_in import (
+    ForeignRows,
+    copies_of_rows,
+    read_footers,
+    schemas_of,
+)
 from tidelake.table.migration.parquet_directory import parquet_directory
 from tidelake.telemetry import Env
 from tidelake.types import TableSchema
@@ -150,10 +155,7 @@ def migrate(
         message = f"Table '{name}': files of others go into a table without buckets: bucket = -1."
         raise InvalidInputError(message, kind="migrate_bucket", table=str(name))
     made = new.first_schema(
-        str(name),
-        rows.fields,
-        partition_keys=keys,
-        options={**found.options, **request.options},
+        str(name), rows.fields, partition_keys=keys, options=_options(rows, request, name)
     )
     schemas = schemas_of(rows, made)
     if metastore.is_served and (len(schemas) > 1 or not _counts_from_zero(schemas[0])):
@@ -202,6 +204,22 @@ def migrate(
     if _delete_origin(source, rows.table.location, before):
         return replace(result, origin_deleted=True)
     return replace(result, note="the source stays: files came or went in it meanwhile")
+
+
+def _options(rows: ForeignRows, request: MigrateRequest, name: Identifier) -> dict[str, object]:
+    """The options that the source asks for, and those that were given."""
+    options = {**rows.table.options, **request.options}
+    if not rows.has_vectors:
+        return options
+    key = declared.DELETION_VECTORS_ENABLED.key
+    given = str(options.setdefault(key, "true"))
+    if given.strip().lower() != "true":
+        message = (
+            f"Table '{name}': rows of {rows.table.location} are deleted by deletion vectors, which"
+            f" a table with {key} = {given} does not have. Leave the option out."
+        )
+        raise InvalidInputError(message, kind="migrate_vectors", table=str(name))
+    return options
 
 
 def _check_apart(metastore: Metastore, source: FileIO, name: Identifier, location: str) -> None:

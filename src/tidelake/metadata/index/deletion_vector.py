@@ -65,6 +65,11 @@ def encode_vector(positions: Positions, *, bitmap64: bool) -> bytes:
     else:
         assert not len(positions) or positions[-1] <= POSITIONS_32_MAX
         body = _MAGIC_32 + encode_one(positions, with_runs=False)
+    return framed(body)
+
+
+def framed(body: bytes) -> bytes:
+    """Give the frame around magic and bitmap."""
     return _SIZE.pack(len(body)) + body + _CRC.pack(zlib.crc32(body))
 
 

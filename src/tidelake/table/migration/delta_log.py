@@ -2,8 +2,9 @@
 
 1. The newest whole checkpoint is read, then the versions after it, in order. ``add`` and ``remove``
    name files, ``metaData`` and ``protocol`` replace what was before.
-2. What the files alone do not say is refused: deletion vectors, files outside the directory,
-   features of readers that are not known here.
+2. A file may have a deletion vector (:mod:`tidelake.table.migration.delta_vectors`). What else the
+   files alone do not say is refused: files outside the directory, features of readers that are not
+   known here.
 3. With column mapping the files' columns have names of their own, and are found by their ids. A
    table that got it later (by name) has files without ids: they are found by those names. The mode
    counts only where the protocol has the feature.
@@ -26,6 +27,7 @@ import pyarrow as pa
 from tidelake.errors import CorruptError, NotFoundError, TidelakeError, UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.format.parquet.foreign_footer import foreign_rows
+from tidelake.table.migration.delta_vectors import DeltaVector
 from tidelake.table.migration.foreign_table import (
     PARTITION_TYPES,
     ForeignFile,
@@ -121,9 +123,10 @@ def delta_table(fileio: FileIO, location: str) -> IncomingTable:
             raise _refused(location, f"partition column '{key.name}' is of type {key.type}")
     files = tuple(
         ForeignFile(
-            f"{location}/{_path(add, location)}",
+            path := f"{location}/{_path(add, location)}",
             int(add["size"]),
             _partition(add, keys, stored, location),
+            _deleted(add, path, fileio, location),
         )
         for add in state.files.values()
     )
@@ -286,11 +289,16 @@ def _check_protocol(protocol: Mapping[str, Any], location: str) -> None:
 
 def _path(add: Mapping[str, Any], location: str) -> str:
     path = unquote(add["path"])
-    if add.get("deletionVector"):
-        raise _refused(location, f"rows of {path} are deleted by a deletion vector")
     if "://" in path or path.startswith("/") or ".." in path.split("/"):
         raise _refused(location, f"file {path} lies outside its directory")
     return path
+
+
+def _deleted(
+    add: Mapping[str, Any], path: str, fileio: FileIO, location: str
+) -> DeltaVector | None:
+    descriptor = add.get("deletionVector")
+    return DeltaVector.of(descriptor, path, fileio, location) if descriptor else None
 
 
 def _partition(
@@ -327,7 +335,7 @@ def _map(given: object) -> dict[str, str]:
 
 def _refused(location: str, what: str) -> UnsupportedError:
     message = (
-        f"The Delta table at {location} cannot move in as it is: {what}. Purge or rewrite it there"
+        f"The Delta table at {location} cannot move in as it is: {what}. Rewrite it there"
         " (REORG TABLE, OPTIMIZE), or read its rows and write them to a new table."
     )
     return UnsupportedError(message, kind="migrate_delta", path=location)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from tidelake.fileio import FileIO
+from tidelake.metadata.index.deletion_vector import Positions
 from tidelake.types import DataField, TypeRoot
 
 PARTITION_TYPES = frozenset(
@@ -22,6 +25,20 @@ PARTITION_TYPES = frozenset(
 """Types whose values readers take from the list of files where a file lacks the column."""
 
 
+class DeletedRows(Protocol):
+    """Where a format keeps which rows of a data file are deleted."""
+
+    def read(self, fileio: FileIO, *, row_count: int) -> Positions:
+        """Read their ordinals, ascending, given the number of rows in the file.
+
+        Raises
+        ------
+        CorruptError
+            What says so is missing, damaged or does not match the file.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ForeignFile:
     """One data file.
@@ -32,11 +49,14 @@ class ForeignFile:
         In the source's storage.
     partition : tuple of objects
         Values of the partition columns, in the storage's form; None for null.
+    deleted : DeletedRows, optional
+        None if all rows are live.
     """
 
     path: str
     size_bytes: int
     partition: tuple[object, ...] = ()
+    deleted: DeletedRows | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@
 2. A column keeps the id that its file has; without ids the columns of a name are one. So do the
    fields of rows inside a column.
 3. Entries have the statistics of the footers. A file gets a name of Paimon's and keeps its bytes.
+4. Deleted rows of a file become its deletion vector. It is read and checked with the footers, and
+   written before the table's first snapshot, which names it.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from tidelake.metadata.data_file import (
     FileSource,
     ManifestEntry,
 )
+from tidelake.metadata.index.deletion_file import Frame
+from tidelake.metadata.index.deletion_vector import encode_vector
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.paths import TablePaths
 from tidelake.options import Options, declared
@@ -35,11 +39,15 @@ from tidelake.store.file_meta import value_stats
 from tidelake.table.cloning.file_copies import FileCopies, FileCopy
 from tidelake.table.cloning.snapshot_clone import OneSnapshot
 from tidelake.table.migration.foreign_table import ForeignFile, IncomingTable
+from tidelake.table.migration.marked_rows import (
+    NO_BUCKETS,
+    ONLY_BUCKET,
+    Marked,
+    MarkedSnapshot,
+)
 from tidelake.telemetry import Env
 from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.field_ids import highest_id, paths_inside, with_ids_of
-
-ONLY_BUCKET, NO_BUCKETS = 0, -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,8 @@ class ForeignRows:
         The columns of files where they differ, each once, and last those of the table.
     of_file : tuple of int
         For each file the number of its version.
+    vectors : tuple of (Frame or None)
+        For each file its deleted rows as a vector of 64 bits; None if all are live.
     not_carried : tuple of str
         What the source declares and the new table does not have, a phrase each.
     """
@@ -63,6 +73,7 @@ class ForeignRows:
     fields: tuple[DataField, ...]
     versions: tuple[tuple[DataField, ...], ...]
     of_file: tuple[int, ...]
+    vectors: tuple[Frame | None, ...]
     not_carried: tuple[str, ...] = ()
 
     @property
@@ -72,8 +83,14 @@ class ForeignRows:
 
     @property
     def rows_count(self) -> int:
-        """Rows of all files."""
-        return sum(footer.row_count for footer in self.footers)
+        """Live rows of all files."""
+        deleted = sum(one.cardinality or 0 for one in self.vectors if one is not None)
+        return sum(footer.row_count for footer in self.footers) - deleted
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether any file has deleted rows."""
+        return any(one is not None for one in self.vectors)
 
     @property
     def size_bytes(self) -> int:
@@ -84,19 +101,27 @@ class ForeignRows:
 def read_footers(fileio: FileIO, table: IncomingTable, env: Env) -> ForeignRows:
     """Read all footers, and find the columns of the new table; files without rows are left out.
 
+    Deleted rows are read too, as a file may have none but such.
+
     Raises
     ------
     CorruptError
-        A file is no Parquet file, or damaged.
+        A file is no Parquet file, or it or its deletion vector is damaged.
     UnsupportedError, InvalidInputError
         A file cannot join a table, or files contradict each other.
     """
     read = partial(foreign_footer, int96_is_utc=table.int96_is_utc)
     calls = [partial(read, fileio, file.path) for file in table.files]
-    found = zip(table.files, at_once(fileio, env.reads.files, calls), strict=True)
-    kept = [(file, footer) for file, footer in found if footer.row_count]
-    table = replace(table, files=tuple(file for file, _ in kept))
-    footers = tuple(footer for _, footer in kept)
+    found = list(zip(table.files, at_once(fileio, env.reads.files, calls), strict=True))
+    marks = [partial(_vector, fileio, file, footer.row_count) for file, footer in found]
+    vectors = at_once(fileio, env.reads.files, marks)
+    kept = [
+        (file, footer, vector)
+        for (file, footer), vector in zip(found, vectors, strict=True)
+        if footer.row_count > (0 if vector is None else vector.cardinality or 0)
+    ]
+    table = replace(table, files=tuple(file for file, _, _ in kept))
+    footers = tuple(footer for _, footer, _ in kept)
     if table.by_name:
         table, footers = _numbered(table, footers)
     else:
@@ -125,7 +150,18 @@ def read_footers(fileio: FileIO, table: IncomingTable, env: Env) -> ForeignRows:
         _not_null(fields, proven),
         tuple(_not_null(columns, proven) for columns in versions),
         of_file,
+        tuple(vector for _, _, vector in kept),
         (*left, *table.not_carried),
+    )
+
+
+def _vector(fileio: FileIO, file: ForeignFile, row_count: int) -> Frame | None:
+    """The deleted rows of a file: a bit per row or less, where positions take eight bytes."""
+    if file.deleted is None:
+        return None
+    positions = file.deleted.read(fileio, row_count=row_count)
+    return (
+        Frame(encode_vector(positions, bitmap64=True), len(positions)) if len(positions) else None
     )
 
 
@@ -329,7 +365,9 @@ def copies_of_rows(
     now_ms = env.clock.now_ms() + env.clock.local_offset_ms()
     entries: list[ManifestEntry] = []
     copies: list[FileCopy] = []
-    for i, (file, footer) in enumerate(zip(rows.table.files, rows.footers, strict=True)):
+    marked: list[Marked] = []
+    files = zip(rows.table.files, rows.footers, rows.vectors, strict=True)
+    for i, (file, footer, vector) in enumerate(files):
         columns = rows.versions[rows.of_file[i]]
         known = dict(zip((f.id for f in footer.fields), footer.stats, strict=True))
         values, covered = value_stats(
@@ -357,4 +395,8 @@ def copies_of_rows(
         entries.append(ManifestEntry(FileKind.ADD, partition, ONLY_BUCKET, NO_BUCKETS, meta))
         target = paths.data_file(partition, ONLY_BUCKET, name)
         copies.append(FileCopy(file.path, target, file.size_bytes))
-    return FileCopies(tuple(copies), fileio, OneSnapshot(EntryTable.of(entries)))
+        if vector is not None:
+            marked.append(Marked(partition, meta, vector))
+    content = OneSnapshot(EntryTable.of(entries))
+    publication = MarkedSnapshot(content, tuple(marked)) if marked else content
+    return FileCopies(tuple(copies), fileio, publication)

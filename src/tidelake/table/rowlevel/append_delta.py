@@ -20,12 +20,13 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tidelake.fileio import parent_of
+from tidelake.fileio import FileIO, parent_of
 from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import CommitMessage, DataFileMeta
 from tidelake.metadata.index.index_manifest import deletion_files_by_bucket, index_entries
 from tidelake.metadata.index_entry import DeletionChange, IndexFile
 from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.paths import TablePaths
 from tidelake.metadata.row_ids import tracks_rows, with_open_ids
 from tidelake.options import declared
 from tidelake.scan import Split
@@ -129,16 +130,7 @@ class RowChanges:
                     )
             messages[bucket_id] = own
         prepared = [m for _, m in sorted(messages.items()) if not m.is_empty]
-        paths = self._handle.paths
-        directories = {
-            directory
-            for m in prepared
-            if m.deletions is not None and m.deletions.added
-            for own_directory in [paths.index_dir(m.partition, m.bucket)]
-            for directory in (own_directory, parent_of(own_directory))
-        }
-        for directory in sorted(directories):
-            self._handle.fileio.sync_dir(directory)
+        sync_index_names(self._handle.fileio, self._handle.paths, prepared)
         return prepared
 
     def close(self) -> None:
@@ -173,6 +165,19 @@ def _written(deletions: BucketDeletions) -> DeletionChange | None:
     except BaseException:
         deletions.discard()
         raise
+
+
+def sync_index_names(fileio: FileIO, paths: TablePaths, messages: Iterable[CommitMessage]) -> None:
+    """Make the names of new index files of deletion vectors durable."""
+    directories = {
+        directory
+        for m in messages
+        if m.deletions is not None and m.deletions.added
+        for own_directory in [paths.index_dir(m.partition, m.bucket)]
+        for directory in (own_directory, parent_of(own_directory))
+    }
+    for directory in sorted(directories):
+        fileio.sync_dir(directory)
 
 
 def joined_messages(messages: Iterable[CommitMessage]) -> Sequence[CommitMessage]:

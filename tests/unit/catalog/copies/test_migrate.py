@@ -307,10 +307,6 @@ def test_what_the_files_of_a_delta_table_do_not_say_is_refused(catalog, tmp_path
         assert not catalog.table_exists("db.t")
 
     k = metadata(("k", "long"))
-    vector = {
-        "add": {"path": "a.parquet", "size": 1, "partitionValues": {}, "deletionVector": {"x": 1}}
-    }
-    refuses("deletion vector", PROTOCOL, k, vector)
     refuses("outside", PROTOCOL, k, {"add": {"path": "s3://b/a.parquet", "size": 1}})
     refuses("version 4", {"protocol": {"minReaderVersion": 4}}, k, "add")
     v3 = {"protocol": {"minReaderVersion": 3, "readerFeatures": ["v2Checkpoint"]}}

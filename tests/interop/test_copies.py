@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from interop.cells import difference, table_cells
 from interop.test_versions import opened
 
 pytestmark = pytest.mark.oracle
+DELTA = Path(__file__).parents[1] / "golden" / "delta_vectors" / "table"
 
 
 def check_equal(peer, place):
@@ -60,6 +62,22 @@ def test_java_reads_tables_that_moved_in(peer, tmp_path):
     table = catalog.table("db.t")
     table.alter(tidelake.RenameColumn("s", "u"), tidelake.AddColumn("z", "INT"))
     table.write([{"k": 5, "u": "e", "n": 5, "t": None, "p": 2, "q": "x", "z": 1}])
+    check_equal(peer, place)
+
+
+@pytest.mark.parametrize("wide", ["false", "true"])
+def test_java_reads_deleted_rows_that_moved_in_and_deletes_more(peer, tmp_path, wide):
+    """A table of Delta's own, with vectors of 32 bits and of 64."""
+    catalog = tidelake.open(tmp_path)
+    options = {"deletion-vectors.bitmap64": wide}
+    catalog.migrate_table("delta", DELTA, "db.t", options=options)
+    place = tmp_path / "db.db" / "t"
+    check_equal(peer, place)
+    catalog.table("db.t").delete("v = 1 AND g < 66")
+    check_equal(peer, place)
+    peer.do("write", place, rows=[["+I", "77", "7"]])
+    check_equal(peer, place)
+    catalog.table("db.t").compact(full=True)
     check_equal(peer, place)
 
 

@@ -27,6 +27,7 @@ import clustering  # noqa: E402
 import compacting  # noqa: E402
 import engines  # noqa: E402
 import expiring  # noqa: E402
+import first_minutes  # noqa: E402
 import health  # noqa: E402
 import indexes  # noqa: E402
 import kernel  # noqa: E402
@@ -72,6 +73,7 @@ QUESTIONS = {
     "scale": scale.lines,
     "peers": peers.lines,
     "pipeline": pipeline.lines,
+    "first-minutes": first_minutes.lines,
     "merging": merging.lines,
     "merging-others": merging.other_lines,
     "sql": sql.lines,

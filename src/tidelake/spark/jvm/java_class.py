@@ -7,26 +7,35 @@
    lambdas.
 3. A lookup in a package of Spark's (``MethodHandles.privateLookupIn``, public since Java 9) defines
    it in the loader of Spark's classes.
+4. What was compiled is kept for the next JVM (:mod:`tidelake.spark.jvm.kept_code`).
 
 Only the driver has it: no object that tasks get may be of such a class.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
+import weakref
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from tidelake.spark.jvm.kept_code import KeptCode
 from tidelake.spark.versions import minor_of, number
 
 PACKAGE = "org.apache.spark.sql.execution.datasources"
 BESIDE = f"{PACKAGE}.FilePartition"
 """A class of Spark's in that package."""
 _ONLY_FOR = re.compile(r"\s*// Spark (4\.\d+)(?: to (4\.\d+))?$")
+_DEFINED = "tidelake.defined."
+"""Before the name of a class: the property of a JVM that has it."""
+_KEPT: weakref.WeakKeyDictionary[SparkContext, KeptCode] = weakref.WeakKeyDictionary()
 _defining = threading.Lock()
 
 
@@ -64,12 +73,43 @@ def defined_class(spark: SparkSession, name: str) -> Any:
     beside = find(BESIDE)
     full_name = f"{PACKAGE}.{name}"
     with _defining:
-        try:
+        # asked of a property: a class that is not there would be an exception, 20 calls of PySpark
+        if jvm.java.lang.System.getProperty(_DEFINED + name) is not None:
             return find(full_name, True, beside.getClassLoader())
-        except Py4JError:
-            compiler = jvm.org.codehaus.janino.SimpleCompiler()
-            compiler.setParentClassLoader(beside.getClassLoader())
-            compiler.cook(java_text(name, minor_of(spark.version)))
-            code = compiler.getBytecodes().get(full_name)
-            handles = jvm.java.lang.invoke.MethodHandles
-            return handles.privateLookupIn(beside, handles.lookup()).defineClass(code)
+        made = _defined(spark, beside, full_name, java_text(name, minor_of(spark.version)))
+        jvm.java.lang.System.setProperty(_DEFINED + name, "true")
+        return made
+
+
+def _defined(spark: SparkSession, beside: Any, full_name: str, text: str) -> Any:
+    """Define a class, from code that was kept or compiled now."""
+    handles = spark.sparkContext._gateway.jvm.java.lang.invoke.MethodHandles
+    lookup = handles.privateLookupIn(beside, handles.lookup())
+    kept = _kept_code(spark, beside)
+    code = kept.get(full_name, text)
+    if code is not None:
+        with contextlib.suppress(Py4JError):  # it is compiled again, and kept in its place
+            return lookup.defineClass(code)
+    code = _compiled(spark, beside, full_name, text)
+    made = lookup.defineClass(code)
+    kept.put(full_name, text, code)
+    return made
+
+
+def _compiled(spark: SparkSession, beside: Any, full_name: str, text: str) -> bytes:
+    compiler = spark.sparkContext._gateway.jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(beside.getClassLoader())
+    compiler.cook(text)
+    return bytes(compiler.getBytecodes().get(full_name))
+
+
+def _kept_code(spark: SparkSession, beside: Any) -> KeptCode:
+    """The code that was compiled beside the jars of this JVM."""
+    context = spark.sparkContext
+    known = _KEPT.get(context)
+    if known is None:
+        source = beside.getProtectionDomain().getCodeSource()
+        jar = None if source is None else Path(str(source.getLocation().getPath()))
+        java = str(context._gateway.jvm.java.lang.System.getProperty("java.version"))
+        known = _KEPT[context] = KeptCode.beside(jar, spark=spark.version, java=java)
+    return known

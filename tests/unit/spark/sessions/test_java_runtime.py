@@ -92,11 +92,6 @@ def test_a_wrapper_is_made_once_and_mended_when_it_is_damaged(tmp_path):
     assert stat.S_IMODE(wrapper.stat().st_mode) == 0o755
 
 
-def test_the_cache_follows_xdg(tmp_path):
-    assert runtime.cache_home({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "tidelake"
-    assert runtime.cache_home({}) == Path.home() / ".cache" / "tidelake"
-
-
 @needs_java
 def test_the_machine_s_java_is_found():
     found = runtime.find_java()

@@ -26,7 +26,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[36m%-14s\033[0m %s\n", $$1, $$2} /^##@/{printf "\n%s\n", substr($$0, 5)}' $(MAKEFILE_LIST)
 
 ##@ Start here
-.PHONY: setup demo demo-sql demo-cdc
+.PHONY: setup demo demo-sql demo-cdc demo-dbt
 setup: $(STAMP) ## make .venv with everything that the other commands need
 
 $(STAMP): pyproject.toml
@@ -52,16 +52,26 @@ demo-sql: setup ## the same year in SQL alone, by `tidelake sql`: examples/fligh
 demo-cdc: setup ## a PostgreSQL that programs change all the time, kept equal in the lake by one command, over a kill; Spark reads it
 	$(BIN)/python examples/cdc/demo.py
 
+DBT_DEMO := out/dbt
+demo-dbt: setup $(DBT_STAMP) ## a project of dbt over the flights of six days, built after three of them and again after the others: examples/dbt
+	@rm -rf $(DBT_DEMO)
+	@for days in '1 3' '4 6'; do \
+	  $(BIN)/python examples/dbt/load.py $(DBT_DEMO)/warehouse $$days; \
+	  (cd examples/dbt && $(abspath $(DBT))/bin/dbt --quiet deps && $(abspath $(DBT))/bin/python run.py $(abspath $(DBT_DEMO))/warehouse build); \
+	done
+
 ##@ Tests
 MINUTES := out/minutes.json
 DUCKDB := .venv-duckdb
 DUCKDB_STAMP := $(DUCKDB)/.installed
+DBT := .venv-dbt
+DBT_STAMP := $(DBT)/.installed
 SPARK_CLASSES := $(VENV)/spark-classes.jsa
 .PHONY: quick test doctest golden spark interop record-java sparks stores interop-fuzz
 quick: setup ## in two minutes: arch, ruff and the unit tests of what differs from main
 	$(BIN)/python scripts/quick.py
 
-test: doctest $(DUCKDB_STAMP) $(SPARK_CLASSES) ## all tests, with the small sizes of the reliability checks; ends with the minutes by folder
+test: doctest $(DUCKDB_STAMP) $(DBT_STAMP) $(SPARK_CLASSES) ## all tests, with the small sizes of the reliability checks; ends with the minutes by folder
 	@rm -f $(MINUTES)
 	failed=0; \
 	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 3 --dist worksteal --timeout 300 --timeout-method thread --durations 12 --ignore tests/spark --ignore tests/interop || failed=1; \
@@ -90,6 +100,13 @@ iceberg: setup $(DUCKDB_STAMP) ## Iceberg metadata read by pyiceberg and by Duck
 $(DUCKDB_STAMP): $(STAMP)
 	$(PYTHON) -m venv --without-pip $(DUCKDB)
 	$(BIN)/python -m pip --python $(DUCKDB)/bin/python install --quiet duckdb==1.5.5 duckdb-extension-avro==1.5.5 duckdb-extension-iceberg==1.5.5
+	@touch $@
+
+# dbt asks for other versions of some packages; the rest comes from .venv by a path file
+$(DBT_STAMP): $(STAMP)
+	$(PYTHON) -m venv --without-pip $(DBT)
+	$(BIN)/python -m pip --python $(DBT)/bin/python install --quiet 'dbt-core>=1.11,<1.12' dbt-spark==1.11.0
+	$(BIN)/python -c "import pathlib, sysconfig; paths = pathlib.Path('src').resolve(), sysconfig.get_path('purelib'); print(*paths, sep='\n')" > "$$($(DBT)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
 	@touch $@
 
 # the JVMs of the tests map it: each takes 4 s of CPU less to its first statements
@@ -183,7 +200,7 @@ GATES := types bench-small docs docs-check java fmt-check lint arch spelling cha
 check: gates test ## all of it
 
 gates: setup ## what `check` runs beside the tests, and makes for them, two at a time
-	@printf '%s\n' $(SPARK_CLASSES) $(DUCKDB_STAMP) $(GATES) | xargs -P 2 -I{} $(MAKE) --no-print-directory {}
+	@printf '%s\n' $(SPARK_CLASSES) $(DUCKDB_STAMP) $(DBT_STAMP) $(GATES) | xargs -P 2 -I{} $(MAKE) --no-print-directory {}
 
 fmt: setup ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix --quiet .

@@ -34,6 +34,7 @@ LONGEST_FIRST = (
     "test_sql_beside_java",
     "test_local_cluster",
     "test_connect",
+    "test_dbt",
     "test_stream_filters",
     "test_stream_source",
     "test_stream_sql",

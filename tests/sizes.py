@@ -111,6 +111,8 @@ class Sizes:
     """Drawn pipelines on Spark of updates that leave a filter, into targets of deletes."""
     connect_s: int
     """Seconds that two clients of Spark Connect write, merge and stream."""
+    dbt_days: int
+    """Days of flights that dbt's project is built over, and as many that come later."""
     message_pipelines: int
     """Drawn pipelines from a table into a topic."""
     cdc_jobs: int
@@ -219,6 +221,7 @@ SMALL = Sizes(
     spark_pipeline_runs=2,
     leaving_pipelines=1,
     connect_s=3,
+    dbt_days=2,
     message_pipelines=1,
     cdc_jobs=12,
     cdc_servers=1,
@@ -297,6 +300,7 @@ FULL = Sizes(
     spark_pipeline_runs=3,
     leaving_pipelines=20,
     connect_s=60,
+    dbt_days=15,
     message_pipelines=20,
     cdc_jobs=2_000,
     cdc_servers=75,

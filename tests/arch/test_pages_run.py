@@ -11,6 +11,8 @@ A page may hold three kinds of blocks:
 
 import doctest
 import re
+import sys
+import types
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +23,7 @@ from tidelake.cli.main import main
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(str(path.relative_to(ROOT)) for path in DOCS.rglob("*.md"))
+RECIPES = ("airflow-dagster", "fastapi", "jobs", "monitoring", "scd2")
 NEEDS_SPARK = {
     "docs/apply-changes.md",
     "docs/index.md",
@@ -78,6 +81,66 @@ def test_the_code_of_the_page_on_fastapi_runs(tmp_path, capsys):
     )
 
 
+class TaskDecorator:
+    """``@task(...)`` and ``@task.bash``."""
+
+    def __call__(self, **_):
+        return Task
+
+    def bash(self, function):
+        return Task(function)
+
+
+class Step:
+    """A task of Airflow that was called in a DAG; ``>>`` orders it before another."""
+
+    def __rshift__(self, later):
+        return later
+
+
+class Task:
+    """A decorated function of Airflow: a call makes a step, ``function`` is what a worker runs."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self):
+        return Step()
+
+
+def decorator(**_):
+    return lambda function: function
+
+
+def test_the_tasks_of_airflow_and_dagster_replace_what_they_wrote(tmp_path, monkeypatch):
+    """The page was run with Airflow 3.3 and Dagster 1.13, which are not installed here."""
+    airflow = types.SimpleNamespace(dag=decorator, task=TaskDecorator())
+    monkeypatch.setitem(sys.modules, "airflow.sdk", airflow)
+    monkeypatch.setitem(sys.modules, "airflow", types.SimpleNamespace(sdk=airflow))
+    dagster = types.SimpleNamespace(
+        asset=decorator,
+        DailyPartitionsDefinition=dict,
+        RetryPolicy=dict,
+        Definitions=dict,
+        MaterializeResult=dict,
+    )
+    monkeypatch.setitem(sys.modules, "dagster", dagster)
+    names = {}
+    for block in CODE.findall(text_of("docs/recipes/airflow-dagster.md")):
+        exec(block.replace("/tmp/scheduled-warehouse", str(tmp_path)), names)
+    assert names["transform"].function() == "dbt build --project-dir /srv/air"
+    for _ in range(2):  # cleared, and started again
+        names["load"].function(ds="2026-11-19")
+        done = names["orders"](types.SimpleNamespace(partition_key="2026-11-20"))
+    assert done == {"metadata": {"rows": 2, "snapshot": 4}}
+    orders = names["tidelake"].open(tmp_path).table("shop.orders")
+    assert orders.to_arrow().sort_by([("day", "ascending"), ("id", "ascending")]).to_pylist() == [
+        {"day": day, "id": number, "price": price}
+        for day in ("2026-11-19", "2026-11-20")
+        for number, price in ((1, 3.5), (2, 4.0))
+    ]
+
+
 def test_the_jobs_of_cron_run(tmp_path, capsys):
     table = "CREATE TABLE shop.orders (id INT, day STRING, PRIMARY KEY (id, day) NOT ENFORCED)"
     made = f"CREATE DATABASE shop; {table} PARTITIONED BY (day);"
@@ -93,7 +156,7 @@ def test_every_page_with_code_is_run():
     run_above |= {"docs/catalogs.md"}  # tests/unit/catalog runs it beside servers
     run_above |= {"docs/storage.md"}  # tests/unit/catalog runs it over an S3
     run_above |= {"docs/cdc.md"}  # tests/unit/cdc runs it on a PostgreSQL
-    run_above |= {f"docs/recipes/{name}.md" for name in ("fastapi", "jobs", "monitoring", "scd2")}
+    run_above |= {f"docs/recipes/{name}.md" for name in RECIPES}
     assert not [page for page in PAGES if CODE.search(text_of(page)) and page not in run_above]
 
 

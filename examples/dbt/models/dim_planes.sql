@@ -1,0 +1,2 @@
+select tailnum, built, manufacturer, model, seats, seats >= 200 as is_large
+from {{ ref('stg_planes') }}

@@ -99,10 +99,10 @@ class DataFilePaths:
     def of(self, entries: EntryTable) -> Iterator[str]:
         """The paths of entries; of a changelog that is a part of a file, the path of that file."""
         names, extras = entries["file_name"], entries["extra_files"]
-        outside = np.flatnonzero(entries["external_path"].is_valid())
-        if len(outside):
-            first = int(outside[0])
-            self._paths.check_inside(names[first].as_py(), entries["external_path"][first].as_py())
+        external = entries["external_path"]
+        if external.null_count < len(external):
+            first = int(np.flatnonzero(external.is_valid())[0])
+            self._paths.check_inside(names[first].as_py(), external[first].as_py())
         partitions = map(entries.partitions.__getitem__, entries["partition_id"].tolist())
         buckets = zip(partitions, entries["bucket"].tolist(), strict=True)
         has_extras = len(extras.flatten()) > 0

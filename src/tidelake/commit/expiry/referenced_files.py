@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.commit.context import CommitContext
@@ -15,6 +14,7 @@ from tidelake.metadata.index.index_manifest import index_entries
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.snapshot_entries import delta_entries
+from tidelake.metadata.paths import plain_name
 from tidelake.options import Options, declared
 
 NONE = "none"
@@ -69,6 +69,7 @@ def manifests_and_lists(
 ) -> Iterator[str]:
     """Paths of the manifests of a snapshot's state and of their lists."""
     fileio, paths = context.fileio, context.paths
+    directory = paths.manifest_dir
     sized = (
         (snapshot.base_manifest_list, snapshot.base_manifest_list_size_bytes),
         (snapshot.delta_manifest_list, snapshot.delta_manifest_list_size_bytes),
@@ -82,7 +83,7 @@ def manifests_and_lists(
                 continue
             raise
         for manifest in listed:
-            yield paths.manifest(manifest.file_name)
+            yield f"{directory}/{plain_name(manifest.file_name)}"
 
 
 def index_and_statistics(
@@ -113,10 +114,11 @@ def removed_by(context: CommitContext, snapshot: Snapshot) -> EntryTable:
         return EntryTable.of(())
     is_added = delta["kind"] == FileKind.ADD
     delta = delta.only(NAMING)  # a filter takes as long as it has columns
-    names = delta["file_name"]
-    added = set(names.filter(pa.array(is_added)).to_pylist())
-    if not added or is_added.all():
+    if not is_added.any():
+        return delta
+    if is_added.all():
         return delta.take(~is_added)
     # in Python: most snapshots have a few, for which a call of Arrow's takes ten times as long
-    stays = [name in added for name in names.to_pylist()]
-    return delta.take(~(is_added | np.array(stays)))
+    names = delta["file_name"].to_pylist()
+    added = {name for name, stays in zip(names, is_added.tolist(), strict=True) if stays}
+    return delta.take(np.array([i for i, name in enumerate(names) if name not in added], np.int64))

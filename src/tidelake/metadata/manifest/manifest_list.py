@@ -103,9 +103,8 @@ def read_manifest_list(
     with ManifestFields(path):
         check_versions({r["_VERSION"] for r in records}, path)
         files = tuple(_manifest_file_of(r) for r in records)
-    counts = Counter(f.file_name for f in files)
-    if len(counts) < len(files):
-        [(twice, count)] = counts.most_common(1)
+    if len({f.file_name for f in files}) < len(files):
+        [(twice, count)] = Counter(f.file_name for f in files).most_common(1)
         message = (
             f"Manifest list {path} names manifest '{twice}' {count} times, so its files would be"
             " counted several times. Restore it from a backup."

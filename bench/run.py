@@ -77,6 +77,7 @@ QUESTIONS = {
     "merging": merging.lines,
     "merging-others": merging.other_lines,
     "sql": sql.lines,
+    "sql-merge": sql.merge_lines,
     "lookup-join": lookup_join.lines,
     "streams-source": streams.source_lines,
     "streams-changes": streams.change_lines,

@@ -9,6 +9,8 @@
    bytes that they asked the kernel for: where the columns that nobody wants are read, it shows.
 3. `count(*)` by metadata: milliseconds, and the jobs that ran.
 4. `attach()`.
+5. MERGE (`sql-merge`): 2 % of a primary-key table by plain `spark.sql`, and the same by `tl.sql`,
+   on two tables with the same rows. CPU seconds as in 2.
 
 Run by `python bench/run.py sql [--size full]`.
 """
@@ -24,6 +26,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pyarrow as pa
+import pyarrow.parquet as pq
 from kernel import Line, scratch
 from measure import paired
 from pyspark.sql import DataFrame, SparkSession
@@ -47,6 +50,15 @@ JOIN = """
     GROUP BY c.name, p.kind
 """
 SUMS = "SELECT sum(i3) AS a, sum(d5) AS b FROM {}"
+CONF = {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "2"}
+MERGED_SHARE = 50
+MERGE = """
+    MERGE INTO {} AS t USING changed AS s ON t.id = s.id
+    WHEN MATCHED AND s.amount = 7 THEN DELETE
+    WHEN MATCHED THEN UPDATE SET *
+    WHEN NOT MATCHED THEN INSERT *
+"""
+STATE = "SELECT count(*), bit_xor(xxhash64(id, customer, product, amount)) FROM {}"
 
 
 @dataclass(frozen=True)
@@ -57,9 +69,13 @@ class Size:
     order_rows: int
     analysis_rounds: int
     scan_rounds: int
+    merged_rows: int
 
 
-SIZES = {"small": Size(200_000, 2_000, 3, 2), "full": Size(3_000_000, 200_000, 15, 9)}
+SIZES = {
+    "small": Size(200_000, 2_000, 3, 2, 20_000),
+    "full": Size(3_000_000, 200_000, 15, 9, 1_000_000),
+}
 
 
 def wide_rows(count: int) -> pa.Table:
@@ -289,12 +305,57 @@ def count_lines(lake: Lake, size: Size) -> Iterator[Line]:
         )
 
 
+def changes_of(count: int) -> pa.Table:
+    """Orders that are merged into as many: 2 %, of which a tenth has new keys."""
+    rng = np.random.default_rng(13)
+    keys = rng.choice(count, count // MERGED_SHARE, replace=False)
+    keys[::10] += count
+    others = {name: keys % number for name, number in {"customer": 97, "product": 89}.items()}
+    return pa.table({"id": keys, **others, "amount": keys % 20})
+
+
+def merge_lines(size_name: str) -> Iterator[Line]:
+    """A MERGE by plain `spark.sql`, beside the same by `tl.sql`."""
+    size = SIZES[size_name]
+    rows = joined_rows(size.merged_rows)["orders"]
+    with scratch() as place:
+        spark = ts.session("bench", master="local[2]", conf=CONF)
+        try:
+            lake = ts.attach(spark, str(place / "warehouse"))
+            pq.write_table(changes_of(rows.num_rows), place / "changed.parquet")
+            changed = spark.read.parquet(str(place / "changed.parquet"))
+            changed.createOrReplaceTempView("changed")
+            tree = TreeCpu()
+            for door in ("spark.sql", "tl.sql"):
+                ours, theirs = f"db.{door[:2]}_ours", f"db.{door[:2]}_theirs"
+                for name in (ours, theirs):
+                    make_table(lake, name, rows, "id")
+                run = lake.sql if door == "tl.sql" else spark.sql
+                text = MERGE.format(ours if door == "tl.sql" else f"tidelake.{ours}")
+                ratio = paired(
+                    lambda run=run, text=text: run(text),
+                    lambda theirs=theirs: lake.sql(MERGE.format(theirs)),
+                    rounds=size.scan_rounds,
+                    cpu=tree.seconds,
+                )
+                left, wanted = (rows_of(lake.sql(STATE.format(name))) for name in (ours, theirs))
+                assert left == wanted, "the doors leave other rows"
+                yield Line(
+                    "SQL" if door == "spark.sql" else "control",
+                    f"MERGE of 2 % of {rows.num_rows:,} rows by {door}",
+                    "the same by tl.sql",
+                    ratio,
+                    "<= 1.05" if door == "spark.sql" else "1.00",
+                )
+        finally:
+            spark.stop()
+
+
 def lines(size_name: str) -> Iterator[Line]:
     """All lines of this file."""
     size = SIZES[size_name]
-    conf = {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "2"}
     with scratch() as place:
-        spark = ts.session("bench", master="local[2]", conf=conf)
+        spark = ts.session("bench", master="local[2]", conf=CONF)
         try:
             warehouse = place / "warehouse"
             first = milliseconds(lambda: ts.attach(spark, str(warehouse)))

@@ -154,6 +154,7 @@ PIECES: dict[str, Piece] = {
     "engines-spark": _tests("tests/spark/test_engines_on_executors.py"),
     "own-jvm": _tests("tests/spark/sessions/test_session.py"),
     "statements": _tests("tests/spark/test_statements.py", "tests/spark/catalog/test_old_times.py"),
+    "dml": _tests("tests/spark/rowlevel/test_dml_doors.py"),
     "soak-service": Piece(("-m", "proving.service_soak")),
     "soak-streams": Piece(("-m", "proving.stream_soak")),
     "streams": _tests(

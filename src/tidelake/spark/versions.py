@@ -57,6 +57,10 @@ ARROW_UDFS = Capability(
     "lookup joins of batches, and bucket keys of types whose hash Spark cannot compute", "4.1"
 )
 CHANGELOGS = Capability("`SELECT ... FROM t CHANGES` by plain `spark.sql`", "4.3", "`tl.changes`")
+CONSTRAINTS = Capability(
+    "`PRIMARY KEY` in `CREATE TABLE` by plain `spark.sql`", "4.1", "the property `primary-key`"
+)
+TABLES_ALIKE = Capability("`CREATE TABLE ... LIKE` by plain `spark.sql`", "4.2", "`tl.sql`")
 CAPABILITIES = (
     FILTERS,
     SHUFFLES_BY_NUMBER,
@@ -65,6 +69,8 @@ CAPABILITIES = (
     FORMAT_REACHES_ATTACHED,
     FORMAT_STREAMS_WRITTEN,
     FORMAT_STREAMS_READ,
+    CONSTRAINTS,
+    TABLES_ALIKE,
     CHANGELOGS,
 )
 

@@ -111,7 +111,11 @@ def shop(spark, tmp_path_factory):
     lake = tidelake.spark.attach(spark, tmp_path_factory.mktemp("shop"), catalog="shop")
     spark.sql(f"CREATE TABLE shop.default.t ({COLUMNS})")
     spark.sql("INSERT INTO shop.default.t SELECT 3, 'a', 0, named_struct('x', 1, 'y', 'y')")
-    return lake
+    spark.sql("CREATE TEMPORARY VIEW ours AS SELECT * FROM shop.default.t")
+    spark.sql("CREATE TABLE spark_catalog.default.other (k INT) USING parquet")
+    yield lake
+    spark.sql("DROP TABLE spark_catalog.default.other")
+    spark.sql("DROP VIEW ours")
 
 
 REFUSED = [
@@ -140,6 +144,36 @@ REFUSED = [
     ),
     ("DELETE FROM {t}$snapshots WHERE true", IllegalArgumentException, "is a system table"),
     ("DELETE FROM few WHERE true", UnsupportedOperationException, "is a view or a query"),
+    (
+        "DELETE FROM ours WHERE k = 3",
+        UnsupportedOperationException,
+        "name the table 'shop.default.t",
+    ),
+    ("UPDATE ours SET v = 'x'", UnsupportedOperationException, "is a view or a query"),
+    (
+        "MERGE INTO ours USING few ON ours.k = few.id WHEN MATCHED THEN DELETE",
+        UnsupportedOperationException,
+        "is a view or a query",
+    ),
+    ("UPDATE few SET id = 1", UnsupportedOperationException, "does not support UPDATE"),
+    ("DELETE FROM {t} WHERE k", IllegalArgumentException, "is not a boolean"),
+    (
+        "UPDATE {t} SET v = 'x' WHERE k = (SELECT id FROM few)",
+        IllegalArgumentException,
+        "More than one row returned by a subquery",
+    ),
+    (
+        "MERGE INTO {t} t USING few ON t.k = few.id AND rand() > 2 WHEN MATCHED THEN DELETE",
+        AnalysisException,
+        "NON_DETERMINISTIC",
+    ),
+    ("DELETE FROM other WHERE k = 1", AnalysisException, "`other` does not support DELETE"),
+    ("UPDATE other SET k = 1", UnsupportedOperationException, "`other` does not support UPDATE"),
+    (
+        "MERGE INTO other USING few ON other.k = few.id WHEN MATCHED THEN DELETE",
+        UnsupportedOperationException,
+        "`other` does not support MERGE",
+    ),
 ]
 
 

@@ -27,10 +27,12 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -40,6 +42,10 @@ from tidelake.spark.errors.passed_errors import keep_error
 
 UNSUPPORTED = "UnsupportedOperation"
 _KINDS = (UNSUPPORTED, "IllegalArgument")
+_NAMED = "org.apache.spark.SparkThrowable"
+_INTERNAL = "INTERNAL_ERROR"
+_PLAN = re.compile(r"; line \d+ pos \d+;\n.*", re.DOTALL)
+"""What an analysis adds to its message: names there are those that a callback made."""
 CALLBACK_LOGGER = "py4j.clientserver"
 
 R = TypeVar("R")
@@ -79,11 +85,27 @@ def guarded(method: Callable[..., R]) -> Callable[..., R]:
         except PySparkException as error:
             # an error of Spark inside the callback: only its text, because checked exceptions must
             # not leave the callback
-            text = str(error)
-            made = self.gateway.java("java.lang.IllegalArgumentException")(text)
-            raise JavaRefusal(made, text) from error
+            raise _as_argument(_PLAN.sub("", str(error)), self.gateway) from error
+        except Py4JJavaError as error:  # PySpark has no class for what a query of ours meets
+            text = _condition_text(error, self.gateway)
+            if text is None:
+                raise
+            raise _as_argument(text, self.gateway) from error
 
     return call
+
+
+def _as_argument(text: str, gateway: Any) -> JavaRefusal:
+    return JavaRefusal(gateway.java("java.lang.IllegalArgumentException")(text), text)
+
+
+def _condition_text(error: Py4JJavaError, gateway: Any) -> str | None:
+    """The text of an error that Spark has a name for; None if it is a fault of Spark's or ours."""
+    given = error.java_exception
+    if not is_instance_of(gateway.spark.sparkContext._gateway, given, _NAMED):
+        return None
+    condition = given.getCondition()
+    return None if condition in (None, _INTERNAL) else str(given.getMessage())
 
 
 class _WhileRefusing:

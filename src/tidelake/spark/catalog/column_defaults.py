@@ -15,8 +15,10 @@ from tidelake.sql.syntax.insert_columns import default_literal
 from tidelake.sql.syntax.parameters import sql_literal
 from tidelake.types import DataField
 
-_CURRENT = "CURRENT_DEFAULT"
+CURRENT = "CURRENT_DEFAULT"
+"""Where Spark keeps a default's text in the metadata of a column."""
 _OF_OLD_ROWS = "EXISTS_DEFAULT"
+_NO_VALUE = ("NULL", "CAST(NULL")
 
 
 def with_column_defaults(
@@ -50,6 +52,17 @@ def with_column_defaults(
     )
 
 
+def declared_default(column: st.StructField) -> str | None:
+    """The default that a statement declares for a column of a new table, as text of SQL.
+
+    A column that comes from one of our tables, by a query or by LIKE, has a default that is none
+    for old rows (:func:`with_column_defaults`): a query does not hand it on.
+    """
+    if str(column.metadata.get(_OF_OLD_ROWS)).startswith(_NO_VALUE):
+        return None
+    return column.metadata.get(CURRENT)
+
+
 def _with_default(column: st.StructField, field: DataField, zone: str | None) -> st.StructField:
     try:
         value = default_literal(field, zone=zone)
@@ -57,5 +70,5 @@ def _with_default(column: st.StructField, field: DataField, zone: str | None) ->
         value = sql_literal(field.default_value, field.name)
     current = f"CAST({value} AS {column.dataType.simpleString()})"
     # a default stands for no null that is there
-    metadata = {**column.metadata, _CURRENT: current, _OF_OLD_ROWS: "NULL"}
+    metadata = {**column.metadata, CURRENT: current, _OF_OLD_ROWS: "NULL"}
     return st.StructField(column.name, column.dataType, column.nullable, metadata)

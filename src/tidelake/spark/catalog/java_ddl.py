@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
 
 from py4j.java_collections import JavaArray
 from pyspark.sql import types as st
 
 from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.options import CONSTRAINT_PREFIX, declared
 from tidelake.spark.callbacks.gateway import Gateway, JavaObject, struct_of, type_of
+from tidelake.spark.catalog.column_defaults import declared_default
 from tidelake.spark.expression.types import fields_from_spark
 from tidelake.spark.streams.connector.provider import PROVIDER_CLASS
-from tidelake.types import DataField, DataType
+from tidelake.sql.parser.create import parse_default
+from tidelake.sql.syntax.ast import AddConstraint, DropConstraint
+from tidelake.types import DataField, DataType, TableSchema
 from tidelake.types.schema_change import (
     AddColumn,
     ColumnPath,
@@ -24,6 +28,7 @@ from tidelake.types.schema_change import (
     SchemaChange,
     SetOption,
     UpdateColumnComment,
+    UpdateColumnDefaultValue,
     UpdateColumnNullability,
     UpdateColumnPosition,
     UpdateColumnType,
@@ -33,6 +38,7 @@ from tidelake.types.schema_change import (
 PRIMARY_KEY = "primary-key"
 PARTITION = "partition"
 COMMENT = "comment"
+LOCATION = "location"
 OWN_PROVIDERS = frozenset({"tidelake", "paimon"})
 PROVIDER_DEFAULT = "spark.sql.sources.default"
 STREAM_WRITER = "DataStreamWriter.toTable("
@@ -73,7 +79,7 @@ class NewTable:
             schema = util.v2ColumnsToStructType(columns)
         options = dict(properties)
         _check_provider(gateway, options.pop("provider", None), name)
-        if "location" in options:
+        if LOCATION in options:
             message = (
                 f"Table '{name}' cannot have a LOCATION: its directory is"
                 " <warehouse>/<database>.db/<table>."
@@ -85,13 +91,31 @@ class NewTable:
         comment = options.pop(COMMENT, None)
         keys = _names(options.pop(PRIMARY_KEY, "")) or _primary_key(constraints, name)
         partition = _names(options.pop(PARTITION, "")) or _partition(transforms, name)
-        return cls(
-            fields_from_spark(_plain(struct_of(schema)), table=name),
-            keys,
-            partition,
-            options,
-            comment,
+        return cls(_fields(struct_of(schema), name), keys, partition, options, comment)
+
+    def like(self, schema: TableSchema) -> NewTable:
+        """A table like another, with the options and the comment of this one."""
+        return NewTable(
+            schema.fields,
+            schema.primary_keys,
+            schema.partition_keys,
+            {**schema.options, **self.options},
+            schema.comment if self.comment is None else self.comment,
         )
+
+    def without_defaults(self) -> NewTable:
+        """The same with the columns of a query, which bring no defaults along."""
+        return replace(self, fields=tuple(replace(f, default_value=None) for f in self.fields))
+
+
+def _fields(struct: st.StructType, table: str) -> tuple[DataField, ...]:
+    """The columns, with the defaults that Spark keeps in their metadata."""
+    fields = fields_from_spark(_plain(struct), table=table)
+    defaults = map(declared_default, struct.fields)
+    return tuple(
+        own if default is None else replace(own, default_value=parse_default(default))
+        for own, default in zip(fields, defaults, strict=True)
+    )
 
 
 def _plain(struct: st.StructType) -> st.StructType:
@@ -111,8 +135,19 @@ def _plain(struct: st.StructType) -> st.StructType:
 def _check_provider(gateway: Gateway, provider: str | None, name: str) -> None:
     # DataFrameWriter.saveAsTable passes Spark's default format if the user names none
     default = str(gateway.spark.conf.get(PROVIDER_DEFAULT, "parquet"))
-    own = {*OWN_PROVIDERS, PROVIDER_CLASS.lower(), default.lower()}
-    if provider is None or provider.lower() in own:
+    if provider is None or provider.lower() != default.lower():
+        check_own_provider(provider, name)
+
+
+def check_own_provider(provider: str | None, name: str) -> None:
+    """Refuse the format of another source.
+
+    Raises
+    ------
+    UnsupportedError
+        USING names it.
+    """
+    if provider is None or provider.lower() in {*OWN_PROVIDERS, PROVIDER_CLASS.lower()}:
         return
     message = (
         f"Table '{name}' cannot be created USING {provider}: this catalog has Tidelake tables only."
@@ -173,6 +208,8 @@ def _primary_key(constraints: Sequence[JavaObject], name: str) -> tuple[str, ...
 def _partition(transforms: Sequence[JavaObject], name: str) -> tuple[str, ...]:
     keys = []
     for one in transforms:
+        if one.name() == "cluster_by":
+            raise _no_cluster_by(name, one.references())
         if one.name() != "identity":
             message = (
                 f"Table '{name}' cannot be partitioned by {one.toString()}: partition by a"
@@ -181,6 +218,14 @@ def _partition(transforms: Sequence[JavaObject], name: str) -> tuple[str, ...]:
             raise UnsupportedError(message, kind="sql_clause", table=name)
         keys.append(_only(one.references()[0], name))
     return tuple(keys)
+
+
+def _no_cluster_by(name: str, columns: Sequence[JavaObject]) -> UnsupportedError:
+    listed = ",".join(".".join(map(str, column.fieldNames())) for column in columns)
+    key = declared.CLUSTERING_COLUMNS.key
+    instead = f"Write TBLPROPERTIES ('{key}' = '{listed}')" if listed else "UNSET the option"
+    message = f"Table '{name}' has no CLUSTER BY: the option '{key}' sorts its rows. {instead}."
+    return UnsupportedError(message, kind="sql_clause", table=name)
 
 
 def _only(reference: JavaObject, name: str) -> str:
@@ -242,11 +287,11 @@ def _position(given: JavaObject | None) -> Position | None:
 
 
 def _add(change: JavaObject, table: str) -> list[SchemaChange]:
-    if change.defaultValue() is not None:
-        message = f"Table '{table}': add a column with a DEFAULT by tl.sql(\"ALTER TABLE ...\")."
-        raise UnsupportedError(message, kind="sql_clause", table=table)
     data_type = _type(change.dataType(), nullable=change.isNullable(), table=table)
-    return [AddColumn(_path(change), data_type, change.comment(), _position(change.position()))]
+    given = change.defaultValue()
+    default = None if given is None else parse_default(str(given.getSql()))
+    position = _position(change.position())
+    return [AddColumn(_path(change), data_type, change.comment(), position, default)]
 
 
 def _drop(change: JavaObject, _table: str) -> list[SchemaChange]:
@@ -271,6 +316,31 @@ def _column_comment(change: JavaObject, _table: str) -> list[SchemaChange]:
     return [UpdateColumnComment(_path(change), change.newComment())]
 
 
+def _default(change: JavaObject, _table: str) -> list[SchemaChange]:
+    text = str(change.newDefaultValue())  # empty for DROP DEFAULT
+    return [UpdateColumnDefaultValue(_path(change), parse_default(text) if text else None)]
+
+
+def _add_constraint(change: JavaObject, table: str) -> list[SchemaChange]:
+    given = change.constraint()
+    if given.getClass().getSimpleName() != "Check":
+        message = (
+            f"Table '{table}' cannot get the constraint {given.toDDL()}: only CHECK can be added."
+            " A primary key decides the layout of files: create a new table with it."
+        )
+        raise UnsupportedError(message, kind="sql_clause", table=table)
+    return [AddConstraint(CONSTRAINT_PREFIX + str(given.name()), str(given.predicateSql()))]
+
+
+def _drop_constraint(change: JavaObject, _table: str) -> list[SchemaChange]:
+    key = CONSTRAINT_PREFIX + str(change.name())
+    return [DropConstraint(key, "ignore" if change.ifExists() else "error")]
+
+
+def _cluster(change: JavaObject, table: str) -> NoReturn:
+    raise _no_cluster_by(table, change.clusteringColumns())
+
+
 def _move(change: JavaObject, table: str) -> list[SchemaChange]:
     path = _path(change)
     position: Any = _position(change.position())
@@ -283,9 +353,13 @@ def _move(change: JavaObject, table: str) -> list[SchemaChange]:
     return [UpdateColumnPosition(path, position)]
 
 
-def _set(change: JavaObject, _table: str) -> list[SchemaChange]:
+def _set(change: JavaObject, table: str) -> list[SchemaChange]:
     key, value = str(change.property()), str(change.value())
-    return [UpdateComment(value) if key == COMMENT else SetOption(key, value)]
+    if key == LOCATION:
+        message = f"Table '{table}' cannot move: the warehouse and its name give its location."
+        raise UnsupportedError(message, kind="sql_clause", table=table)
+    # COMMENT ON ... IS NULL comes as an empty text
+    return [UpdateComment(value or None) if key == COMMENT else SetOption(key, value)]
 
 
 def _remove(change: JavaObject, _table: str) -> list[SchemaChange]:
@@ -300,7 +374,11 @@ _CHANGES = {
     "UpdateColumnType": _retype,
     "UpdateColumnNullability": _nullability,
     "UpdateColumnComment": _column_comment,
+    "UpdateColumnDefaultValue": _default,
     "UpdateColumnPosition": _move,
     "SetProperty": _set,
     "RemoveProperty": _remove,
+    "AddConstraint": _add_constraint,
+    "DropConstraint": _drop_constraint,
+    "ClusterBy": _cluster,
 }

@@ -83,6 +83,7 @@ class StagedTable(Relation, implements=(f"{CATALOG}.SupportsWrite", f"{CATALOG}.
 
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
         """Take the rows of the query."""
+        self._new = self._new.without_defaults()
         given = merging_option(self.gateway.options(info.options()))
         return _StagedWriteBuilder(self.gateway, self, given)
 

@@ -17,6 +17,7 @@ from tidelake.options import declared
 from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.column_defaults import with_column_defaults
 from tidelake.spark.catalog.metadata_columns import metadata_columns
+from tidelake.spark.catalog.partitions import PARTITIONED, TablePartitions
 from tidelake.spark.catalog.row_changes import change_rows
 from tidelake.spark.catalog.scans.scan_builder import LakeScanBuilder, RowsScanBuilder
 from tidelake.spark.catalog.writing import (
@@ -144,12 +145,14 @@ class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead", CHANGED)):
 
 class LakeTable(
     Relation,
+    TablePartitions,
     implements=(
         f"{CATALOG}.SupportsRead",
         f"{CATALOG}.SupportsMetadataColumns",
         f"{CATALOG}.SupportsWrite",
         f"{CATALOG}.TruncatableTable",
         f"{CATALOG}.V2TableWithV1Fallback",
+        PARTITIONED,
         CHANGED,
     ),
 ):
@@ -302,14 +305,16 @@ class LakeTable(
 
     def truncateTable(self, *_options: JavaObject) -> bool:
         """TRUNCATE TABLE; DELETE without a condition comes by :meth:`call`, or here, too."""
-        spark = self.gateway.spark
-        handle = in_session(spark, self._table, self._options).handle
+        handle = self._opened().handle
         identity = CommitIdentity.of(handle, None, None)
         if self.gateway.changes_rows:
             truncate(handle, identity=identity)
         else:
-            delete_all(spark, handle, identity=identity)
+            delete_all(self.gateway.spark, handle, identity=identity)
         return True
+
+    def _opened(self) -> Table:
+        return in_session(self.gateway.spark, self._table, self._options)
 
     def v1Table(self) -> JavaObject:
         """Opens a stream of it: Spark uses this for nothing else."""

@@ -19,12 +19,20 @@ from tidelake.options import declared
 from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.callbacks.refusal import UNSUPPORTED, JavaRefusal, refused
 from tidelake.spark.catalog.changelog import TableChangelog
-from tidelake.spark.catalog.java_ddl import NewTable, refuse_stream_writer, schema_changes
+from tidelake.spark.catalog.java_ddl import (
+    NewTable,
+    check_own_provider,
+    refuse_stream_writer,
+    schema_changes,
+)
 from tidelake.spark.catalog.procedures import SYSTEM_DATABASE, LakeProcedure, procedure_of
 from tidelake.spark.catalog.staged import StagedTable
-from tidelake.spark.catalog.table import LakeTable, NestedInsertTable, SystemRelation
+from tidelake.spark.catalog.table import PROVIDER, LakeTable, NestedInsertTable, SystemRelation
 from tidelake.spark.catalog.writing import MERGE_SCHEMA, merging_option
 from tidelake.spark.expression.expression import quoted
+from tidelake.spark.versions import CONSTRAINTS, has
+from tidelake.sql.execution.execute import check_constraint
+from tidelake.sql.syntax.ast import AddConstraint, DropConstraint
 
 CATALOG = f"{CONNECTOR}.catalog"
 ANALYSIS = "org.apache.spark.sql.catalyst.analysis"
@@ -95,8 +103,12 @@ class LakeCatalog(
         return self.gateway.strings([DEFAULT_DATABASE])
 
     def capabilities(self) -> JavaObject:
-        """A primary key may be declared."""
-        return self.gateway.constants("catalog.TableCatalogCapability", "SUPPORT_TABLE_CONSTRAINT")
+        """Keys, checks and column defaults may be declared."""
+        return self.gateway.constants(
+            "catalog.TableCatalogCapability",
+            "SUPPORT_COLUMN_DEFAULT_VALUE",
+            *(("SUPPORT_TABLE_CONSTRAINT",) if has(CONSTRAINTS) else ()),
+        )
 
     def tableStateOptionKeys(self) -> JavaObject:
         """Options that decide a table's columns when it is loaded.
@@ -221,60 +233,85 @@ class LakeCatalog(
 
     def createTable(self, identifier: JavaObject, *asked: JavaObject) -> JavaObject:
         """CREATE TABLE."""
-        staged = self._staged(identifier, asked)
-        if self.tableExists(identifier):
-            text = f"Table '{self._shown(identifier)}' already exists."
-            raise self._analysis("TableAlreadyExistsException", identifier, text)
+        staged = self._staged(identifier, self._new(identifier, asked))
+        self._check_free(identifier)
         refuse_stream_writer(self.gateway, self._shown(identifier), asked)
         staged.commitStagedChanges()
         return self.loadTable(identifier)
 
+    def createTableLike(
+        self, identifier: JavaObject, info: JavaObject, source: JavaObject
+    ) -> JavaObject:
+        """CREATE TABLE ... LIKE."""
+        check_own_provider(info.properties().get("provider"), self._shown(identifier))
+        new = self._alike(self._new(identifier, (info,)), source)
+        staged = self._staged(identifier, new)
+        self._check_free(identifier)
+        staged.commitStagedChanges()
+        return self.loadTable(identifier)
+
+    def _alike(self, new: NewTable, source: JavaObject) -> NewTable:
+        """A table of ours gives all that it has, one of another catalog what Spark knows of it."""
+        catalog, *place = str(source.name()).split(".")
+        if catalog == self._name:
+            identifier = self.gateway.connector("catalog.Identifier")
+            own = identifier.of(self.gateway.strings(place[:1]), place[1])
+            return new.like(self._data_table(own).table_schema)
+        if source.properties().get("provider") == PROVIDER:
+            message = (
+                f"'{source.name()}' is in another catalog than '{self._name}': run CREATE TABLE ..."
+                " LIKE with tl.sql, which keeps its keys, types and options."
+            )
+            raise UnsupportedError(message, kind="sql_clause")
+        return new
+
     def stageCreate(self, identifier: JavaObject, *asked: JavaObject) -> JavaObject:
         """CREATE TABLE ... AS: check the definition."""
-        if self.tableExists(identifier):
-            text = f"Table '{self._shown(identifier)}' already exists."
-            raise self._analysis("TableAlreadyExistsException", identifier, text)
-        return self._staged(identifier, asked)
+        self._check_free(identifier)
+        return self._staged(identifier, self._new(identifier, asked))
 
     def stageReplace(self, identifier: JavaObject, *asked: JavaObject) -> JavaObject:
         """REPLACE TABLE: the same for an existing table."""
         self._data_table(identifier)
-        return self._staged(identifier, asked, replaces=True)
+        return self._staged(identifier, self._new(identifier, asked), replaces=True)
 
     def stageCreateOrReplace(self, identifier: JavaObject, *asked: JavaObject) -> JavaObject:
         """CREATE OR REPLACE TABLE."""
-        return self._staged(identifier, asked, replaces=True)
+        return self._staged(identifier, self._new(identifier, asked), replaces=True)
 
     def supportedCustomMetrics(self) -> JavaObject:
         """None of our own."""
         return self.gateway.array(f"{CONNECTOR}.metric.CustomMetric", ())
 
+    def _new(self, identifier: JavaObject, asked: tuple[JavaObject, ...]) -> NewTable:
+        return NewTable.of(self.gateway, self._shown(identifier), asked)
+
+    def _check_free(self, identifier: JavaObject) -> None:
+        if self.tableExists(identifier):
+            text = f"Table '{self._shown(identifier)}' already exists."
+            raise self._analysis("TableAlreadyExistsException", identifier, text)
+
     def _staged(
-        self, identifier: JavaObject, asked: tuple[JavaObject, ...], *, replaces: bool = False
+        self, identifier: JavaObject, new: NewTable, *, replaces: bool = False
     ) -> StagedTable:
         path, name = self._path(identifier), self._shown(identifier)
         if "$" in path:
             message = f"'{name}' is the name of a system table: choose one without '$'."
             raise InvalidInputError(message, kind="system_table", table=name)
-        new = NewTable.of(self.gateway, name, asked)
         self._check_database(path.partition(".")[0], identifier.namespace())
         return StagedTable(
             self.gateway, name, catalog=self._catalog, path=path, new=new, replaces=replaces
         )
 
-    def createTableLike(self, identifier: JavaObject, *_how: JavaObject) -> NoReturn:
-        """CREATE TABLE ... LIKE is refused."""
-        message = (
-            f"spark.sql does not support CREATE TABLE {self._shown(identifier)} LIKE: run the"
-            " same statement with tl.sql."
-        )
-        raise UnsupportedError(message, kind="sql_clause")
-
     def alterTable(self, identifier: JavaObject, changes: JavaObject) -> JavaObject:
         """ALTER TABLE: all of it or nothing."""
         table, name = self._data_table(identifier), self._shown(identifier)
         try:
-            altered = table.alter(*schema_changes(changes, table=name))
+            asked = schema_changes(changes, table=name)
+            for change in asked:
+                if isinstance(change, AddConstraint | DropConstraint):
+                    check_constraint(change, table)
+            altered = table.alter(*asked)
         except TidelakeError as error:
             raise refused(error, self.gateway, kinds=(UNSUPPORTED, UNSUPPORTED)) from error
         place = self._catalog.uri

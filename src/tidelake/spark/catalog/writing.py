@@ -8,7 +8,7 @@ clustering (one bucket, one task), nor for the look-up of dynamic buckets. Its o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -21,15 +21,18 @@ from tidelake.options import declared
 from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.dynamic_overwrite import DynamicOverwrite
 from tidelake.spark.catalog.rows_write import InsertingProxy, WriteOfRows, no_stream
-from tidelake.spark.expression.java_filter import replaced_value
+from tidelake.spark.expression.java_filter import from_java_filters, replaced_value
 from tidelake.spark.read.table_frame import in_session
 from tidelake.spark.write.schema_merging import merged
 from tidelake.spark.write.write_frame import write_frame
+from tidelake.types.predicate import Predicate, bind, conjoin
 
 WRITE = f"{CONNECTOR}.write"
 USER = "commit-user"
 IDENTIFIER = "commit-identifier"
 LOCAL_ROWS = "LocalRelation"
+TO_FILTER = "org.apache.spark.sql.internal.connector.PredicateUtils"
+"""Makes a filter of the kind that :mod:`tidelake.spark.expression.java_filter` reads."""
 MERGE_SCHEMA = "mergeSchema"
 """The option's name in Delta and Spark's Parquet, in any case."""
 _BY_NAME = ("DataFrameWriter.saveAsTable", "DataFrameWriterV2.")
@@ -42,7 +45,7 @@ class WriteOptions:
 
     Parameters
     ----------
-    mode : {'append', 'overwrite'}
+    mode, partition, replaced
         As of :func:`tidelake.spark.write.write_frame.write_frame`.
     merges : bool
         Whether rows may add columns, matched by name.
@@ -52,6 +55,7 @@ class WriteOptions:
     identity: CommitIdentity
     mode: str = "append"
     partition: Mapping[str, object] | None = None
+    replaced: Predicate | None = None
     merges: bool = False
 
     @classmethod
@@ -72,12 +76,16 @@ class WriteOptions:
         return cls(used, CommitIdentity.of(used.handle, name, number), merges=merges)
 
     def replacing(
-        self, partition: Mapping[str, object] | None = None, *, dynamic: bool = False
+        self,
+        partition: Mapping[str, object] | None = None,
+        *,
+        replaced: Predicate | None = None,
+        dynamic: bool = False,
     ) -> WriteOptions:
-        """Replace a partition, the partitions of the rows, or by default the whole table."""
+        """Replace some partitions, those of the rows, or by default the whole table."""
         options = {declared.DYNAMIC_PARTITION_OVERWRITE.key: str(dynamic).lower()}
         table = self.table.with_options(options)
-        return replace(self, table=table, mode="overwrite", partition=partition)
+        return replace(self, table=table, mode="overwrite", partition=partition, replaced=replaced)
 
 
 def merging_option(options: Mapping[str, str]) -> dict[str, str]:
@@ -123,6 +131,7 @@ def write_rows(gateway: Gateway, given: WriteOptions, rows: JavaObject) -> None:
         partition=given.partition,
         identity=given.identity,
         tasks=None,
+        replaced=given.replaced,
     )
 
 
@@ -153,25 +162,38 @@ class LakeWriteBuilder(
         return True
 
     def overwrite(self, predicates: JavaObject) -> JavaObject:
-        """Replace partitions: ``PARTITION (day = '...')``."""
+        """Replace the partitions that meet a condition: ``PARTITION (day = '...')``."""
         table = self._given.table
         keys = table.partition_keys
         types = {f.name: f.type for f in table.table_schema.fields if f.name in keys}
-        partition: dict[str, object] = {}
+        asked = [one for one in predicates if str(one.name()) != "ALWAYS_TRUE"]
+        values = [replaced_value(one, types) for one in asked]
+        named = dict(value for value in values if value is not None)
+        if len(named) == len(asked):
+            self._given = self._given.replacing(named or None)
+        else:
+            self._given = self._given.replacing(replaced=self._condition(asked))
+        return self
+
+    def _condition(self, predicates: Sequence[JavaObject]) -> Predicate:
+        """A condition on partition columns that the kernel evaluates as Spark does."""
+        schema = self._given.table.table_schema
+        of_partitions = [schema.field(name) for name in schema.partition_keys]
+        parts = []
         for one in predicates:
-            if str(one.name()) == "ALWAYS_TRUE":
-                continue
-            found = replaced_value(one, types)
-            if found is None:
+            found = self.gateway.java(TO_FILTER).toV1(one)
+            part = from_java_filters([found.get()], of_partitions) if found.isDefined() else None
+            if part is None:
                 message = (
-                    f"An overwrite of table '{self._name}' must name partitions by equality with a"
-                    f" value, not {one.toString()}. Use INSERT OVERWRITE ..."
-                    " PARTITION (column = value), or DELETE with tl.sql and then append."
+                    f"An overwrite of table '{self._name}' replaces whole partitions, and"
+                    f" {one.toString()} is no condition on partition columns that it takes: DELETE"
+                    " the rows, then append."
                 )
                 raise InvalidInputError(message, kind="bad_partition", table=self._name)
-            partition[found[0]] = found[1]
-        self._given = self._given.replacing(partition or None)
-        return self
+            parts.append(part)
+        whole = conjoin(parts)
+        assert whole is not None, "a predicate is given"
+        return bind(whole, schema.fields)
 
     def build(self) -> JavaObject:
         """The write."""

@@ -211,7 +211,7 @@ def replaced_value(given: Any, types: Mapping[str, DataType]) -> tuple[str, obje
     if _class_of(parts[1]) != "LiteralValue":
         return None
     try:
-        return names[0], _held(parts[1].value(), types[names[0]])
+        return names[0], held_value(parts[1].value(), types[names[0]])
     except OverflowError:  # a year that Python cannot represent
         return None
 
@@ -220,7 +220,7 @@ def _class_of(value: Any) -> str:
     return str(value.getClass().getSimpleName())
 
 
-def _held(value: Any, data_type: DataType) -> object:
+def held_value(value: Any, data_type: DataType) -> object:
     """A value as Spark's own rows hold it."""
     root = data_type.root
     if value is None or isinstance(value, bool):

@@ -48,6 +48,10 @@ public final class TidelakeChangeCommand extends V2CommandExec {
         id == null ? null : SQLExecution.getQueryExecution(Long.parseLong(id));
     LogicalPlan found =
         execution == null ? null : TidelakeRowChange.find(execution.analyzed(), planned);
+    if (found == null && execution != null && TidelakeRowChange.isOfView(execution.analyzed())) {
+      throw new UnsupportedOperationException("DELETE, UPDATE and MERGE change a table, and the"
+          + " target is a view or a query: name the table '" + table.name() + "'.");
+    }
     if (found == null) {
       throw new UnsupportedOperationException(planned.nodeName() + " of table '" + table.name()
           + "' cannot run in this way: run it as a statement of its own, by spark.sql(...).");

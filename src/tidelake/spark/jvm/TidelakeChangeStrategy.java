@@ -3,6 +3,7 @@ package org.apache.spark.sql.execution.datasources;
 import java.lang.reflect.Proxy;
 import org.apache.spark.api.java.function.VoidFunction;
 import org.apache.spark.sql.ExperimentalMethods;
+import org.apache.spark.sql.catalyst.plans.logical.AddCheckConstraint; // Spark 4.1 to 4.3
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
@@ -30,6 +31,12 @@ public final class TidelakeChangeStrategy extends SparkStrategy {
   }
 
   public Seq apply(LogicalPlan plan) {
+    if (plan instanceof AddCheckConstraint // Spark 4.1 to 4.3
+        && relationOf(((AddCheckConstraint) plan).child()) == null) { // Spark 4.1 to 4.3
+      throw new UnsupportedOperationException( // Spark 4.1 to 4.3
+          "Spark cannot check the rows of this table by itself: run ALTER TABLE" // Spark 4.1 to 4.3
+          + " ... ADD CONSTRAINT, the same statement, with tl.sql."); // Spark 4.1 to 4.3
+    } // Spark 4.1 to 4.3
     LogicalPlan target = TidelakeRowChange.targetOf(plan);
     if (target == null) return sequence(new Object[0]);
     DataSourceV2Relation relation = relationOf(target);

@@ -27,6 +27,7 @@ import org.apache.spark.sql.catalyst.plans.logical.InsertAction;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeAction;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateAction;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.classic.Dataset$;
@@ -84,6 +85,13 @@ public final class TidelakeRowChange extends AbstractFunction1 {
     if (plan instanceof UpdateTable) return ((UpdateTable) plan).table();
     if (plan instanceof MergeIntoTable) return ((MergeIntoTable) plan).targetTable();
     return null;
+  }
+
+  /** Whether a statement names a view: its target is more than a table with another name. */
+  public static boolean isOfView(LogicalPlan plan) {
+    LogicalPlan target = targetOf(plan);
+    while (target instanceof SubqueryAlias) target = ((SubqueryAlias) target).child();
+    return target != null && !(target instanceof DataSourceV2Relation);
   }
 
   /** The statement in a plan that became a planned one: their targets have the same columns. */

@@ -33,6 +33,7 @@ from tidelake.engine.write import (
     CommitIdentity,
     EmptyTable,
     FullCompactions,
+    Overwrite,
     WriteResult,
     WriteTransaction,
     compact_due,
@@ -57,6 +58,7 @@ from tidelake.spark.write.write_task import (
 )
 from tidelake.types import RowKind
 from tidelake.types.conform import conform
+from tidelake.types.predicate import Predicate
 
 KIND_UNKNOWN = 127
 
@@ -82,9 +84,18 @@ def write_frame(
     partition: Mapping[str, object] | None,
     identity: CommitIdentity,
     tasks: int | None,
+    replaced: Predicate | None = None,
 ) -> WriteResult:
-    """Write a DataFrame in one commit; see :meth:`tidelake.spark.Lake.write`."""
-    overwrite = write_target(handle, mode, partition)
+    """Write a DataFrame in one commit; see :meth:`tidelake.spark.Lake.write`.
+
+    Parameters
+    ----------
+    replaced : Predicate, optional
+        The partitions that an overwrite replaces, instead of `partition`. Requires: bound, and on
+        partition columns alone.
+    """
+    target = write_target(handle, mode, partition)
+    overwrite = target if replaced is None else Overwrite(replaced)
     transaction = WriteTransaction(handle, identity, overwrite=overwrite)
     frame = _with_static_columns(handle, frame, partition)
     check_columns(handle, frame)

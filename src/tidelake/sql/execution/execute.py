@@ -191,7 +191,7 @@ def _alter_table(statement: AlterTable, session: SqlSession) -> None:
     changes: list[SchemaChange] = []
     for change in statement.changes:
         if isinstance(change, (AddConstraint, DropConstraint)):
-            _check_constraint(change, table)
+            check_constraint(change, table)
         changes.append(change)
         if isinstance(change, SetOption) and change.key == ROWTIME:
             field = table.table_schema.field(str(change.value))
@@ -200,8 +200,14 @@ def _alter_table(statement: AlterTable, session: SqlSession) -> None:
     table.alter(*changes)
 
 
-def _check_constraint(change: AddConstraint | DropConstraint, table: Table) -> None:
-    """Refuse to add a constraint that is there, and to drop one that is not."""
+def check_constraint(change: AddConstraint | DropConstraint, table: Table) -> None:
+    """Refuse to add a constraint that is there, and to drop one that is not.
+
+    Raises
+    ------
+    AlreadyExistsError, NotFoundError
+        Of the constraint.
+    """
     is_there = change.key in table.table_schema.options
     name = change.key.partition(".")[2]
     if isinstance(change, AddConstraint) and is_there:

@@ -10,6 +10,7 @@ from tidelake.errors import TidelakeError
 from tidelake.sql.syntax.ast import CreateTable, MetadataKey, Query, Watermark
 from tidelake.sql.syntax.cursor import Cursor
 from tidelake.sql.syntax.name import TableName, quoted_name
+from tidelake.sql.syntax.tokens import tokenize
 from tidelake.sql.syntax.types import Spelling, read_type
 from tidelake.types import DataField
 
@@ -23,7 +24,7 @@ _REFUSED_CLAUSES = {
     "DISTRIBUTED": "set 'bucket' and 'bucket-key' in the options",
     "ROW": "use spark.sql for tables of Hive",
     "STORED": "set 'file.format' in the options",
-    "CLUSTER": "writes do not sort rows; leave it out",
+    "CLUSTER": "set 'clustering.columns' in the options",
     "SKEWED": "set 'bucket' and 'bucket-key' in the options",
 }
 
@@ -229,6 +230,21 @@ def read_column(
             )
         else:
             return DataField(0, name, data_type, comment, default), is_key
+
+
+def parse_default(text: str) -> str:
+    """Parse a default that stands alone, as Spark hands it over.
+
+    Examples
+    --------
+    >>> parse_default("DATE '2026-11-30'")
+    '2026-11-30'
+    """
+    cursor = Cursor(text, tokenize(text))
+    default = read_default(cursor)
+    if cursor.token is not None:
+        raise _default_refusal(cursor, 0)
+    return default
 
 
 def read_default(cursor: Cursor) -> str:

@@ -11,6 +11,21 @@ from typing import Protocol
 
 from tidelake.types import TableSchema
 
+DONE_PARTITION = "done-partition"
+"""The action that shows a partition which says that another is done."""
+
+
+def done_partition(texts: Mapping[str, str]) -> dict[str, str]:
+    """The partition that says that another is done, for who waits for it in the catalog.
+
+    Examples
+    --------
+    >>> done_partition({"day": "2024-01-31", "hh": "8"})
+    {'day': '2024-01-31', 'hh': '8.done'}
+    """
+    *_, last = texts
+    return {**texts, last: f"{texts[last]}.done"}
+
 
 class CatalogListing(Protocol):
     """The entry of one table."""

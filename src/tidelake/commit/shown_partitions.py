@@ -3,7 +3,8 @@
 Only where ``metastore.partitioned-table`` is set and the catalog is a Hive Metastore or AWS Glue:
 
 1. A partition to which the commit added files is added; one that is shown stays.
-2. A partition of which an overwrite or a drop left no file is dropped.
+2. A partition of which an overwrite or a drop left no file is dropped, and with the action
+   ``done-partition`` the one that says that it is done.
 
 The table itself does not depend on it: a failure is logged, and the next commit to the partition
 adds it again. Source: Paimon's ``AddPartitionCommitCallback`` (2.1).
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidelake.commit.catalog_listing import CatalogListing
+from tidelake.commit.catalog_listing import DONE_PARTITION, CatalogListing, done_partition
 from tidelake.commit.context import CommitContext
 from tidelake.errors import TidelakeError
 from tidelake.metadata.data_file import FileKind
@@ -65,4 +66,7 @@ def _show(context: CommitContext, listing: CatalogListing, snapshots: Sequence[S
     if gone:
         live = live_entries(context.fileio, context.paths, snapshots[-1], context.manifests)
         gone -= {live.partitions[number] for number in set(live["partition_id"].tolist())}
-        listing.drop_partitions([context.paths.partition_texts(part) for part in sorted(gone)])
+        dropped = [context.paths.partition_texts(part) for part in sorted(gone)]
+        if DONE_PARTITION in context.options.get(declared.PARTITION_MARK_DONE_ACTION).lower():
+            dropped += [done_partition(texts) for texts in dropped]
+        listing.drop_partitions(dropped)

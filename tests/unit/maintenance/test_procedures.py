@@ -335,7 +335,7 @@ def test_a_partition_that_is_done_has_a_file_that_says_so(catalog, days):
     assert other.options.raw["partition.mark-done-action"] == "done-partition"
     days.set_options({"partition.mark-done-action": "done-partition"})
     with pytest.raises(
-        UnsupportedError, match="as no catalog here can: set it to 'success-file' or"
+        UnsupportedError, match="and this catalog is none: set it to 'success-file' or"
     ):
         done(catalog, "mark_partition_done", "db.days", "day=2024-01-02,hh=7")
 

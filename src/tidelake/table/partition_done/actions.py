@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from tidelake.commit.catalog_listing import DONE_PARTITION, CatalogListing, done_partition
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.metadata.success_file import write_success_file
 from tidelake.options import declared
@@ -21,7 +22,6 @@ from tidelake.table.handle.managed_table import ManagedTable
 from tidelake.table.partition_done.http_report import report
 from tidelake.table.schema.partition_done_options import (
     CUSTOM,
-    DONE_PARTITION,
     HTTP_REPORT,
     MARK_EVENT,
     actions_of,
@@ -118,8 +118,14 @@ def _mark_of(handle: TableHandle, action: str) -> Mark:
             raise _unsupported(handle, action, "needs a REST catalog, whose server keeps the marks")
         return partial(_mark_event, handle.served)
     if action == DONE_PARTITION:
-        why = "adds a partition '<value>.done' to Hive's metastore, as no catalog here can"
-        raise _unsupported(handle, action, why)
+        if handle.listing is None:
+            why = "adds a partition '<value>.done' to Hive's metastore, and this catalog is none"
+            raise _unsupported(handle, action, why)
+        if not handle.options.get(declared.METASTORE_PARTITIONED_TABLE):
+            key = declared.METASTORE_PARTITIONED_TABLE.key
+            why = f"needs '{key}' = 'true': without it the metastore knows no partition"
+            raise _unsupported(handle, action, why)
+        return partial(_add_done_partition, handle.listing)
     if action == CUSTOM:
         raise _unsupported(handle, action, "calls a class of Java, which cannot run here")
     return partial(_write_success_file, handle)
@@ -139,6 +145,10 @@ def _unsupported(handle: TableHandle, action: str, why: str) -> UnsupportedError
 def _write_success_file(handle: TableHandle, partition: DonePartition) -> None:
     path = f"{handle.paths.location}/{partition.path}/{SUCCESS_FILE_NAME}"
     write_success_file(handle.fileio, path, now_ms=handle.env.clock.now_ms())
+
+
+def _add_done_partition(listing: CatalogListing, partition: DonePartition) -> None:
+    listing.add_partitions([done_partition(partition.values)])
 
 
 def _mark_event(served: ManagedTable, partition: DonePartition) -> None:

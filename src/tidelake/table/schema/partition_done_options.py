@@ -10,13 +10,14 @@ import urllib.parse
 from dataclasses import dataclass
 from typing import Any
 
+from tidelake.commit.catalog_listing import DONE_PARTITION
 from tidelake.commit.partition_expiry import time_formatter
 from tidelake.errors import InvalidInputError, near_names, shortened
 from tidelake.options import Option, Options, declared, warn_once
 from tidelake.types import TableSchema
 from tidelake.types.java_time import TimeFormatter
 
-SUCCESS_FILE, DONE_PARTITION, MARK_EVENT = "success-file", "done-partition", "mark-event"
+SUCCESS_FILE, MARK_EVENT = "success-file", "mark-event"
 HTTP_REPORT, CUSTOM = "http-report", "custom"
 ACTIONS = (SUCCESS_FILE, DONE_PARTITION, MARK_EVENT, HTTP_REPORT, CUSTOM)
 _URL = "partition.mark-done-action.http.url"

@@ -33,6 +33,7 @@ from tidelake.catalog.hive.register import TableEntry
 from tidelake.catalog.staging import put_in_place, staged_table
 from tidelake.catalog.warehouse import Warehouse
 from tidelake.errors import StorageRefusedError
+from tidelake.maintenance import call
 from tidelake.metadata.log.schema_log import SchemaLog
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string()})
@@ -717,6 +718,31 @@ def test_partitions_are_shown_as_they_are_written(either, tmp_path):
     assert moved == {"/day=a%2Fb/hour=1", "/day=c/hour=3"}
     either.table("db.u").truncate()
     assert shown_partitions(either, "db.u") == {}
+
+
+def test_a_partition_that_is_done_has_another_that_says_so(either, tmp_path):
+    table = partitioned(either)
+    rows = [{"k": 1, "day": "a/b", "hour": 1}, {"k": 1, "day": "c", "hour": 2}]
+    table.write(rows)
+    table.set_options({"partition.mark-done-action": "done-partition,success-file"})
+    for _ in range(2):  # a mark may be made again
+        call(either, "mark_partition_done", ("db.t", "day=a/b,hour=1"), {})
+    place = f"file:{tmp_path}/w/db.db/t/day=a%2Fb"
+    assert shown_partitions(either)["a/b", "1.done"] == f"{place}/hour=1.done"
+    assert set(shown_partitions(either)) == {("a/b", "1"), ("a/b", "1.done"), ("c", "2")}
+    assert sorted(table.to_arrow()["day"].to_pylist()) == ["a/b", "c"]
+    table.write(rows[:1], mode="overwrite")
+    assert ("a/b", "1.done") in shown_partitions(either)
+    table.drop_partitions([{"day": "a/b"}])
+    assert set(shown_partitions(either)) == {("c", "2")}
+
+
+def test_a_partition_that_the_catalog_does_not_know_has_none(either):
+    done = {"partition.mark-done-action": "done-partition"}
+    table = either.create_table("db.t", SCHEMA, partition_keys=["v"], options=done)
+    table.write([{"k": 1, "v": "a"}])
+    with pytest.raises(UnsupportedError, match=r"needs 'metastore\.partitioned-table' = 'true'"):
+        call(either, "mark_partition_done", ("db.t", "v=a"), {})
 
 
 def test_partitions_of_a_replacement_are_shown_for_the_old_ones(either):

@@ -134,13 +134,13 @@ PLANTED = {
         replaced(table, "with_column_defaults", lambda _: lambda struct, *_, **__: struct),
         Case("UPDATE {t} SET v = DEFAULT", lambda _, rest: ("d", *rest[1:])).check,
     ),
-    "a repeated attempt has the source of the first": (
+    "the source is read once for all attempts": (
         replaced(
             row_changes,
             "_merge",
             edited(
                 "source=lambda: DataFrame(given.sourceRows(), spark),",
-                "source=lambda kept=DataFrame(given.sourceRows(), spark): kept,",
+                "source=lambda kept=DataFrame(given.sourceRows(), spark).localCheckpoint(): kept,",
             ),
         ),
         Case(

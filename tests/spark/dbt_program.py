@@ -1,7 +1,8 @@
 """Run by test_dbt.py with the Python of .venv-dbt: examples/dbt, built twice and after changes.
 
-Takes a work folder and how many days of flights come first, and as many later. Prints one JSON
-object at last: what each step gave.
+Takes a work folder and how many days of flights come first, and as many later. The second build is
+the command ``dbt`` itself, a client of Spark Connect. Prints one JSON object at last: what each
+step gave.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import itertools
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -26,6 +28,28 @@ DAYS = int(sys.argv[2])
 WAREHOUSE = str(WORK / "warehouse")
 PROJECT = WORK / "project"
 CHECKED = ("model", "seats")
+IN_ORDER = ("success", "pass")
+ODD_SEED = """k,words,day,share
+1,O'Hare,2026-01-01,1.5
+2,,2026-01-02,
+9007199254740993,"a\\b""c%s",,2
+"""
+SEED_CONFIG = """
+seeds:
+  - name: odd
+    config:
+      column_types: {k: bigint, words: string}
+      tblproperties: {primary-key: k, bucket: '1'}
+"""
+ODD_MODEL = """
+{{ config(
+    materialized='incremental', incremental_strategy='append',
+    on_schema_change='sync_all_columns', persist_docs={'relation': true}
+) }}
+select id, {% if is_incremental() %} id * 3 as thrice {% else %} 1 as gone {% endif %}
+from range(2)
+"""
+VIEW = "{{ config(materialized='view') }} select 1 as one"
 LATE = 1000.0
 """Minutes: a delay that no flight of these days had."""
 
@@ -37,11 +61,35 @@ def dbt(*arguments: str) -> list[str]:
     if done.exception is not None:
         return [str(done.exception)]
     nodes = getattr(done.result, "results", None) or []
-    return [
-        f"{one.node.name}: {one.status}: {one.message}"
-        for one in nodes
-        if one.status not in {"success", "pass"}
+    return [f"{one.node.name}: {one.message}" for one in nodes if one.status not in IN_ORDER]
+
+
+def dbt_command(url: str, *arguments: str) -> list[str]:
+    """The same by the program, whose session is that of a server of Spark Connect."""
+    quiet = "ignore::UserWarning:pyspark.sql.connect.conf"
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("dbt")), *arguments],
+        cwd=PROJECT,
+        env=os.environ | {"SPARK_REMOTE": url, "PYTHONWARNINGS": quiet},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    nodes = json.loads((PROJECT / "target" / "run_results.json").read_text())["results"]
+    failed = [f"{one['unique_id']}: {one['message']}" for one in nodes]
+    failed = [
+        said for said, one in zip(failed, nodes, strict=True) if one["status"] not in IN_ORDER
     ]
+    noise = [done.stderr] if done.stderr else []
+    return failed + noise if done.returncode == 0 else [done.stdout[-3000:], *failed, *noise]
+
+
+def odd_parts() -> None:
+    """Beside the example: a seed of odd values, and a model whose columns come and go."""
+    (PROJECT / "seeds" / "odd.csv").write_text(ODD_SEED)
+    (PROJECT / "seeds" / "odd.yml").write_text(SEED_CONFIG)
+    (PROJECT / "models" / "OddName.sql").write_text(ODD_MODEL)
 
 
 def rows(name: str) -> list[str]:
@@ -124,7 +172,8 @@ def main() -> None:
     ignored = shutil.ignore_patterns("dbt_packages", "target", "logs", "package-lock.yml")
     shutil.copytree(EXAMPLE, PROJECT, ignore=ignored)
     os.chdir(PROJECT)  # Spark and dbt leave their own files where they run
-    tidelake.spark.attach(quick_spark.session(WORK), WAREHOUSE)
+    odd_parts()
+    lake = tidelake.spark.attach(quick_spark.session(WORK), WAREHOUSE)
     seen: dict[str, object] = {}
     history = History()
     load.main(WAREHOUSE, 1, DAYS)
@@ -132,7 +181,10 @@ def main() -> None:
     seen["deps"] = dbt("deps")
     seen["first"] = dbt("build")
     first = tables("air")
-    seen["again"] = dbt("build")
+    seen["odd"] = [rows("air.odd"), rows("air.oddname")]
+    with tidelake.spark.connect_server(lake) as server:
+        seen["again"] = dbt_command(server.url, "build")
+    seen["odd"] += [rows("air.odd"), rows("air.oddname")]
     seen["same"] = [name for name, found in tables("air").items() if found != first[name]]
     seen["change"] = change()
     history.look()
@@ -151,6 +203,8 @@ def main() -> None:
     seen["described"] = {
         node.rpartition(".")[2]: list(told["columns"]) for node, told in catalog["nodes"].items()
     }
+    (PROJECT / "models" / "seen.sql").write_text(VIEW)
+    seen["view"] = dbt("run", "--select", "seen")
     print(json.dumps(seen))
 
 

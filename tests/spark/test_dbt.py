@@ -81,3 +81,28 @@ def test_the_docs_describe_every_model(seen):
         "airline",
     ]  # fmt: skip
     assert {*seen["counts"], "airlines", "planes_history"} <= set(seen["described"])
+
+
+def test_seeds_keep_quotes_nulls_and_long_numbers_and_take_options(seen):
+    rows = [
+        "{'k': 1, 'words': \"O'Hare\", 'day': datetime.date(2026, 1, 1), 'share': 1.5}",
+        "{'k': 2, 'words': None, 'day': datetime.date(2026, 1, 2), 'share': None}",
+        "{'k': 9007199254740993, 'words': 'a\\\\b\"c%s', 'day': None, 'share': 2.0}",
+    ]
+    assert seen["odd"][0] == seen["odd"][2] == rows
+
+
+def test_a_model_in_capitals_gets_and_loses_columns(seen):
+    _, before, _, after = seen["odd"]
+    assert before == ["{'id': 0, 'gone': 1}", "{'id': 1, 'gone': 1}"]
+    assert after == [
+        "{'id': 0, 'thrice': 0}",
+        "{'id': 0, 'thrice': None}",
+        "{'id': 1, 'thrice': 3}",
+        "{'id': 1, 'thrice': None}",
+    ]
+
+
+def test_a_view_is_refused_with_what_to_write(seen):
+    (said,) = seen["view"]
+    assert "keeps no views of dbt: let air.seen be a 'table' or 'ephemeral'" in said

@@ -16,6 +16,40 @@
   {% do return(relations) %}
 {% endmacro %}
 
+{# dbt looks for tables in small letters, and the catalog keeps letters as they are. #}
+{% macro spark__generate_alias_name(custom_alias_name=none, node=none) %}
+  {%- do return(default__generate_alias_name(custom_alias_name, node) | trim | lower) -%}
+{% endmacro %}
+
+{# By the method session dbt-spark writes an empty text as 'None', and fails at a quote. #}
+{% macro spark__load_csv_rows(model, agate_table) %}
+  {% set wanted = model['config'].get('column_types', {}) %}
+  {% set types = [] %}
+  {% for name in agate_table.column_names %}
+    {% do types.append(wanted.get(name, adapter.convert_type(agate_table, loop.index0))) %}
+  {% endfor %}
+  {% set statements = [] %}
+  {% for rows in agate_table.rows | batch(get_batch_size()) %}
+    {% set insert %}
+      insert into {{ this.render() }} values
+      {% for row in rows %}
+        ({% for value in row -%}
+          cast({{ tidelake.literal(value) }} as {{ types[loop.index0] }}){{ ", " if not loop.last }}
+        {%- endfor %}){{ "," if not loop.last }}
+      {% endfor %}
+    {% endset %}
+    {% do adapter.add_query(insert, abridge_sql_log=True) %}
+    {% do statements.append(insert) %}
+  {% endfor %}
+  {% do return(statements | first) %}
+{% endmacro %}
+
+{% macro literal(value) %}
+  {%- if value is none -%} null
+  {%- else -%} '{{ value | string | replace("\\", "\\\\") | replace("'", "\\'") }}'
+  {%- endif -%}
+{% endmacro %}
+
 {# A snapshot's new rows come by a view of the session. The warehouse itself keeps no views. #}
 {% macro spark__create_view_as(relation, sql) %}
   {% if relation.schema %}

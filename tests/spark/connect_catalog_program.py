@@ -73,6 +73,29 @@ def statements(one, other) -> object:
     ]
 
 
+def changes(one, other) -> object:
+    """UPDATE, DELETE and MERGE by one client are seen by the other."""
+    one.sql("CREATE TABLE served.shop.moved (item STRING, n INT)")
+    one.sql("INSERT INTO served.shop.moved VALUES ('tea', 1), ('oil', 2), ('rye', 3)")
+    one.sql("UPDATE served.shop.moved SET n = n * 10 WHERE item = :item", args={"item": "oil"})
+    other.sql("DELETE FROM served.shop.moved WHERE n = (SELECT min(n) FROM served.shop.moved)")
+    other.createDataFrame([("oil", 5), ("fig", 7)], "item string, n int").createOrReplaceTempView(
+        "came"
+    )
+    merge = "MERGE INTO served.shop.moved t USING {} s ON t.item = s.item WHEN MATCHED THEN"
+    other.sql(
+        merge.format("came") + " UPDATE SET n = t.n + s.n WHEN NOT MATCHED THEN INSERT *"
+        " WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    )
+    twice = merge.format("(SELECT 'oil' AS item, id FROM range(2))") + " UPDATE SET n = s.id"
+    return [
+        rows(one.table("served.shop.moved")),
+        refused(lambda: one.sql("UPDATE served.shop.items SET item = 'x'").collect()),
+        refused(lambda: one.sql(twice).collect()),
+        rows(one.table("served.shop.moved")),
+    ]
+
+
 def apart(one, other) -> object:
     """Views, settings and the current database are each client's own."""
     one.sql("USE served.shop")
@@ -102,7 +125,26 @@ def streams(one, other) -> object:
     for _ in range(2):
         _stream(one, "said", "heard")
         other.sql("INSERT INTO served.shop.said VALUES (7)")
-    return rows(one.table("served.shop.heard"))
+    one.sql("CREATE TABLE served.shop.merged (n BIGINT, seen INT)")
+    query = (
+        one.sql("SELECT n FROM STREAM served.shop.said")
+        .writeStream.foreachBatch(_merge)
+        .option("checkpointLocation", str(WORK / "of-merged"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(WAIT_S)
+    assert query.exception() is None, query.exception()
+    return [rows(one.table("served.shop.heard")), rows(one.table("served.shop.merged"))]
+
+
+def _merge(batch, number: int) -> None:
+    batch.groupBy("n").count().createOrReplaceTempView("came")
+    batch.sparkSession.sql(
+        "MERGE INTO served.shop.merged t USING came s ON t.n = s.n"
+        " WHEN MATCHED THEN UPDATE SET seen = t.seen + s.count"
+        " WHEN NOT MATCHED THEN INSERT (n, seen) VALUES (s.n, s.count)"
+    )
 
 
 def _stream(spark, source: str, target: str) -> None:
@@ -208,7 +250,7 @@ def proof(one, other) -> object:
     }
 
 
-SCENARIOS = [stranger, statements, apart, wrong, streams, leaves, proof]
+SCENARIOS = [stranger, statements, changes, apart, wrong, streams, leaves, proof]
 
 
 def tried(scenario, one, other) -> object:

@@ -268,6 +268,15 @@ def test_plain_statements_and_frames_of_two_clients_reach_the_tables(plain):
     assert scanned is True
 
 
+def test_plain_update_delete_and_merge_of_two_clients(plain):
+    found, key, twice, left = plain["changes"]
+    assert found == left == [["fig", 7], ["oil", 25]]
+    assert key["class"] == "IllegalArgumentException", key
+    assert "primary key" in key["text"]
+    assert twice["class"] == "IllegalArgumentException", twice
+    assert "2 rows of the source match one row of table" in twice["text"], twice
+
+
 def test_sessions_of_clients_are_apart(plain):
     counts, other = plain["apart"]
     assert counts == [3, 6, 3]
@@ -290,7 +299,9 @@ def test_a_client_of_pyspark_reads_our_words(plain, name, kind, words):
 
 
 def test_a_client_streams_from_table_to_table(plain):
-    assert plain["streams"] == [[0], [1], [2], [3], [4], [7]]
+    copied, merged = plain["streams"]
+    assert copied == [[0], [1], [2], [3], [4], [7]]
+    assert sorted(n for n, seen in merged for _ in range(seen)) == [0, 1, 2, 3, 4, 7, 7]
 
 
 def test_a_client_that_leaves_in_the_middle_of_a_write_leaves_nothing(plain):

@@ -108,9 +108,7 @@ def attach(
     prepare(spark)
     opened = opened_catalog(warehouse, options=options, storage=storage, memory=memory)
     register_source(spark, opened)
-    known = spark_sql is not False and register(
-        spark, opened, name=catalog, runner_of=lambda of: Lake(spark, of)
-    )
+    known = spark_sql is not False and register(spark, opened, name=catalog, runner_of=Lake)
     if spark_sql and not known:
         message = (
             "spark.sql cannot know the tables of a warehouse through Spark Connect, because this"

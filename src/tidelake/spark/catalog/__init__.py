@@ -4,6 +4,7 @@ Python objects implement the Java interfaces of Spark's connectors. Rows never p
 :mod:`tidelake.spark.read` and :mod:`~tidelake.spark.write` carry them.
 """
 
-from tidelake.spark.catalog.registration import opened_catalog, register
+from tidelake.spark.catalog.named_catalog import register
+from tidelake.spark.catalog.registration import opened_catalog
 
 __all__ = ["opened_catalog", "register"]

@@ -33,7 +33,7 @@ CATALOG_CLASS = f"{PACKAGE}.{CLASS_NAME}"
 """What a setting ``spark.sql.catalog.<name>`` of ours says."""
 
 
-def register(
+def put_catalog(
     spark: SparkSession,
     catalog: Catalog,
     *,

@@ -82,3 +82,24 @@ def test_a_batch_is_merged(lake, run):
 
     run(work)
     assert rows(lake) == [(1, 1), (2, 102), (5, 105), (9, 109)]
+
+
+def test_a_batch_is_merged_by_plain_sql_in_its_own_session(spark, lake, run, tmp_path):
+    lake.sql("INSERT INTO t VALUES (2, 0), (5, 0), (9, 0)")
+    other = tidelake.spark.attach(spark.newSession(), tmp_path / "other", catalog="streamed")
+    other.sql("CREATE TABLE t (k BIGINT)")
+
+    def work(batch, number):
+        batch.createOrReplaceTempView("changed")
+        batch.sparkSession.sql(
+            "MERGE INTO streamed.default.t t USING changed s ON t.k = s.k"
+            " WHEN MATCHED THEN UPDATE SET v = s.k + 100"
+            " WHEN NOT MATCHED AND s.k IN (SELECT k FROM streamed.default.some)"
+            " THEN INSERT (k, v) VALUES (s.k, s.k)"
+        )
+        batch.sparkSession.sql(f"UPDATE streamed.default.t SET v = v + 1 WHERE k = {number}")
+        batch.sparkSession.sql(f"DELETE FROM streamed.default.t WHERE k = {number} + 7")
+
+    run(work)
+    assert rows(lake) == [(1, 2), (2, 103), (5, 105)]
+    assert rows(other) == []

@@ -40,7 +40,7 @@ from proving.pipelines import (
 )
 from proving.restored import BEHIND, CheckpointCopies
 from tidelake.errors import ConflictError, TidelakeError
-from tidelake.spark import STREAM, Lake
+from tidelake.spark import Lake
 from tidelake.spark.errors.run_errors import stream_failure
 from tidelake.spark.read import changes_frame
 from tidelake.table import Table
@@ -349,7 +349,7 @@ def _by_name(self: SparkPipeline, has_end: bool) -> StreamingQuery:
         **{"read.changelog": "true"}, **self.pipeline.stream_options
     )
     frame = _behind(self, reader.table(f"tidelake.{self.pipeline.source_name}"))
-    writer = frame.writeStream.format(STREAM).option("checkpointLocation", str(self.checkpoint))
+    writer = frame.writeStream.option("checkpointLocation", str(self.checkpoint))
     writer = writer.trigger(availableNow=True) if has_end else writer
     return writer.toTable(f"tidelake.{self.pipeline.target_name}")
 

@@ -19,7 +19,6 @@ from pyspark.sql import SparkSession
 WORK = Path(sys.argv[1])
 PROOF_S = float(sys.argv[2])
 URL = os.environ["SPARK_URL"]
-STREAM = "org.apache.spark.sql.execution.datasources.TidelakeStreams"
 WAIT_S = 120
 KEYS = 40
 
@@ -150,8 +149,7 @@ def _merge(batch, number: int) -> None:
 def _stream(spark, source: str, target: str) -> None:
     query = (
         spark.readStream.table(f"served.shop.{source}")
-        .writeStream.format(STREAM)
-        .option("checkpointLocation", str(WORK / f"of-{target}"))
+        .writeStream.option("checkpointLocation", str(WORK / f"of-{target}"))
         .trigger(availableNow=True)
         .toTable(f"served.shop.{target}")
     )

@@ -7,7 +7,6 @@ from pyspark.errors import AnalysisException
 
 import tidelake.spark
 from tidelake import InvalidInputError, NotFoundError
-from tidelake.spark import STREAM
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +61,8 @@ def test_a_stream_reads_and_writes_branches(spark, lake, tmp_path):
 
 
 def test_spark_streams_into_the_branch_that_it_names(spark, lake, tmp_path):
-    """A sink of Spark's gets a directory and no name."""
     lake.sql("CALL sys.create_branch('db.t', 'named')")
-    writer = lake.read_stream("db.t$branch_b").writeStream.format(STREAM)
+    writer = lake.read_stream("db.t$branch_b").writeStream
     writer = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
     writer.toTable("branched.db.`t$branch_named`").awaitTermination()
     assert keys(lake.table("db.t$branch_named")) == [1, 2, 3]

@@ -106,6 +106,29 @@ def test_a_stream_goes_from_table_to_table(spark, keyed, tmp_path):
     query = named.queryName("seen").option("checkpointLocation", str(tmp_path / "seen"))
     query.trigger(availableNow=True).start().awaitTermination(120)
     assert spark.table("seen").count() == 1000
+    keyed.sql(f"CREATE TABLE named ({COLUMNS}) WITH ('bucket' = '1')")
+    for changed in ("three", "four"):
+        keyed.sql(f"UPDATE t SET v = '{changed}' WHERE k < 3")
+        by_name = spark.readStream.table("tidelake.default.t").writeStream
+        by_name = by_name.option("checkpointLocation", str(tmp_path / "named"))
+        by_name.trigger(availableNow=True).toTable("tidelake.default.named").awaitTermination(120)
+        assert values(keyed.table("default.named")) == values(keyed.table("default.t"))
+
+
+def test_a_batch_of_a_stream_is_merged_by_plain_sql(spark, keyed, tmp_path):
+    def merge(batch, _number):
+        batch.where("k < 2 OR k = 500").createOrReplaceTempView("came")
+        batch.sparkSession.sql(
+            "MERGE INTO tidelake.default.t t USING came s ON t.k = s.k AND s.k < 2"
+            " WHEN MATCHED THEN UPDATE SET v = 'met'"
+            " WHEN NOT MATCHED THEN INSERT (k, v) VALUES (s.k + 1000, 'in')"
+        )
+
+    writer = keyed.read_stream("default.t").writeStream.foreachBatch(merge)
+    query = writer.option("checkpointLocation", str(tmp_path / "merging"))
+    query.trigger(availableNow=True).start().awaitTermination(120)
+    found = spark.sql("SELECT k, v FROM tidelake.default.t WHERE k < 2 OR k IN (500, 1500)")
+    assert values(found) == [(0, "met"), (1, "met"), (500, "v500"), (1500, "in")]
 
 
 def test_procedures_and_system_tables_answer(spark, keyed):

@@ -48,6 +48,8 @@ class Gateway:
         self._kept: dict[object, JavaObject] = {}
         self.changes_rows = False
         """Whether DELETE, UPDATE and MERGE of Spark come to us before Spark plans them."""
+        self.writes_streams = False
+        """Whether streams into tables by their names come to us before Spark starts them."""
 
     def java(self, name: str) -> JavaObject:
         """A class by its full name."""

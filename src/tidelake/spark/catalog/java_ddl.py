@@ -159,8 +159,9 @@ def check_own_provider(provider: str | None, name: str) -> None:
 def refuse_stream_writer(gateway: Gateway, name: str, asked: Sequence[JavaObject]) -> None:
     """Refuse a table that ``writeStream.toTable`` makes and then cannot write.
 
-    Spark makes the missing table first and compares the formats after that. What it passes here is
-    what ``spark.catalog.createTable`` passes too, so the caller is found in the stack of this call.
+    That is only where a stream needs our format. Spark makes the missing table first and compares
+    the formats after that. What it passes here is what ``spark.catalog.createTable`` passes too, so
+    the caller is found in the stack of this call.
 
     Parameters
     ----------
@@ -174,7 +175,7 @@ def refuse_stream_writer(gateway: Gateway, name: str, asked: Sequence[JavaObject
     """
     properties = asked[0].properties() if len(asked) == 1 else asked[2]
     provider = properties.get("provider")
-    if provider is None or provider.lower() == PROVIDER_CLASS.lower():
+    if gateway.writes_streams or provider is None or provider.lower() == PROVIDER_CLASS.lower():
         return
     text = gateway.java("java.io.StringWriter")()
     gateway.java("java.lang.Throwable")().printStackTrace(gateway.java("java.io.PrintWriter")(text))

@@ -25,6 +25,7 @@ from tidelake.spark.catalog.row_changes import install_row_changes
 from tidelake.spark.catalog.scans.scan_rule import install_rule
 from tidelake.spark.catalog.table_catalog import CATALOG_SHOWN, LakeCatalog
 from tidelake.spark.jvm.java_class import PACKAGE
+from tidelake.spark.streams.connector.named_sinks import install_named_sinks
 
 RESERVED = frozenset({"spark_catalog", "system", "session", "builtin", "global_temp"})
 MAP_FIELD = "catalogs"
@@ -101,6 +102,7 @@ def made_catalog(
     gateway = Gateway(spark)
     install_rule(gateway)
     install_row_changes(gateway)
+    install_named_sinks(gateway)
     return LakeCatalog(gateway, catalog, name=name, runner_of=runner_of)
 
 

@@ -30,6 +30,7 @@ from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.spark.rowlevel.delete_update import delete_all
+from tidelake.spark.streams.connector.named_sinks import named_sink
 from tidelake.spark.streams.connector.provider import SCHEMA, TABLE, WAREHOUSE, fallback_table
 from tidelake.spark.streams.write.kept_changes import CHANGES, changes_text
 from tidelake.spark.write.schema_merging import merges_schema
@@ -38,6 +39,8 @@ PROVIDER = "tidelake"
 CATALOG = f"{CONNECTOR}.catalog"
 CHANGED = "org.apache.spark.api.java.function.VoidFunction"
 """Takes DELETE, UPDATE and MERGE (:mod:`tidelake.spark.catalog.row_changes`)."""
+STREAMED = "java.util.function.BiFunction"
+"""Gives a stream its sink (:mod:`tidelake.spark.streams.connector.named_sinks`)."""
 
 
 class Relation(Proxy):
@@ -154,6 +157,7 @@ class LakeTable(
         f"{CATALOG}.V2TableWithV1Fallback",
         PARTITIONED,
         CHANGED,
+        STREAMED,
     ),
 ):
     """A table of the warehouse.
@@ -279,6 +283,7 @@ class LakeTable(
             "BATCH_READ",
             "BATCH_WRITE",
             "V1_BATCH_WRITE",
+            *(("STREAMING_WRITE",) if self.gateway.writes_streams else ()),
             "TRUNCATE",
             "OVERWRITE_BY_FILTER",
             "OVERWRITE_DYNAMIC",
@@ -317,7 +322,7 @@ class LakeTable(
         return in_session(self.gateway.spark, self._table, self._options)
 
     def v1Table(self) -> JavaObject:
-        """Opens a stream of it: Spark uses this for nothing else."""
+        """Opens a stream from it: Spark uses this for nothing else, but to show a stream's sink."""
         return fallback_table(
             self.gateway,
             self._table.handle.branch_uri,
@@ -345,6 +350,15 @@ class LakeTable(
         given = {**self._options, **self.gateway.options(change.options())}
         options = WriteOptions.of(spark, self._table, given)
         change_rows(spark, options.table, options.identity, change)
+
+    def apply(self, stream: JavaObject, is_continuous: bool) -> JavaObject:  # noqa: FBT001
+        """Give a stream into it its sink."""
+        return named_sink(self.gateway, self._table, stream, is_continuous=is_continuous)
+
+    def andThen(self, _after: JavaObject) -> NoReturn:
+        """Refuse, as nothing may follow a sink."""
+        message = f"The sink of table '{self._name}' cannot be composed with functions."
+        raise UnsupportedError(message, kind="stream_provider", table=self._name)
 
 
 class NestedInsertTable(

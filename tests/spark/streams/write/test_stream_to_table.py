@@ -1,4 +1,4 @@
-"""``writeStream.format(STREAM)``: Spark's own writer of streams finds our tables, without a jar."""
+"""``writeStream.toTable`` and ``format(STREAM)``: Spark's own writer of streams finds tables."""
 
 from __future__ import annotations
 
@@ -59,12 +59,20 @@ def frame(spark, tmp_path, feed):
 
 @pytest.fixture
 def writer(frame, checkpoint):
+    """Of no format, for ``toTable``."""
+
     def made(rows=None, mode="append", **options):
-        writer = (frame if rows is None else rows).writeStream.format(STREAM).outputMode(mode)
+        writer = (frame if rows is None else rows).writeStream.outputMode(mode)
         given = {"checkpointLocation": str(checkpoint)} | options
         return writer.options(**given).trigger(availableNow=True)
 
     return made
+
+
+@pytest.fixture
+def of_format(writer):
+    """For ``start``."""
+    return lambda *given, **options: writer(*given, **options).format(STREAM)
 
 
 def ended(query):
@@ -98,20 +106,23 @@ def test_to_table_commits_a_batch_once_over_a_restart(lake, feed, writer, checkp
     for left in (checkpoint / "commits").glob("*2*"):
         left.unlink()  # as if the driver had died after the sink's commit and before Spark's
     feed(k=[7], v=[7])
-    again = ended(writer(**options).toTable("streamed.default.t"))
+    again = ended(writer(**options).format(STREAM).toTable("streamed.default.t"))
     assert [p["batchId"] for p in again.recentProgress] == [2, 3]
     assert [n for _, n, kind in commits(lake) if kind == "APPEND"] == [0, 1, 2, 3]
     assert rows(lake) == [(0, 0), (1, 1), (2, 2), (7, 7), (10, 2)]
 
 
-def test_start_finds_the_table_by_name_and_its_mode_is_sparks(lake, feed, frame, writer):
+def test_a_table_is_found_by_name_and_the_mode_is_sparks(lake, feed, frame, writer, of_format):
     lake.sql(KEYED)
     feed(k=[1, 2, 3], v=[0, 0, 0])
     feed(k=[1, 1], v=[0, 0])
     counts = frame.groupBy("k").count().toDF("k", "v")
-    query = ended(writer(counts, "update", table="streamed.default.t").start())
+    query = ended(of_format(counts, "update", table="streamed.default.t").start())
     assert query.exception() is None
     assert rows(lake) == [(1, 3), (2, 1), (3, 1)]
+    feed(k=[2], v=[0])
+    ended(writer(counts, "update").toTable("streamed.default.t"))
+    assert rows(lake) == [(1, 3), (2, 2), (3, 1)]
 
 
 def test_a_missing_table_is_made_and_replaced_in_mode_complete(
@@ -126,17 +137,27 @@ def test_a_missing_table_is_made_and_replaced_in_mode_complete(
     assert rows(lake, "default.made") == [(0, 4), (1, 1)]
 
 
-def test_issue_36_a_writer_of_another_format_leaves_no_table(spark, lake, frame, checkpoint):
+def test_issue_36_a_writer_of_another_format_leaves_no_table(spark, lake, frame, writer):
     name = "streamed.default.other"
-    unnamed = frame.writeStream.option("checkpointLocation", str(checkpoint))
-    for writer in (unnamed, unnamed.format("tidelake")):
-        with pytest.raises(
-            UnsupportedOperationException, match=r"format\(tidelake\.spark\.STREAM\)"
-        ):
-            writer.toTable(name)
-        assert not spark.catalog.tableExists(name)
-    spark.catalog.createTable(name, schema=frame.schema)  # passes the same format
+    with pytest.raises(UnsupportedOperationException, match="cannot be created USING json"):
+        writer().format("json").toTable(name)
+    assert not spark.catalog.tableExists(name)
+    spark.catalog.createTable(name, schema=frame.schema)
     assert rows(lake, "default.other") == []
+
+
+def test_options_of_a_query_by_name_come_with_its_first_batch(lake, feed, writer, checkpoint):
+    lake.sql(KEYED)
+    feed(k=[1], v=[1])
+    refused = ended(writer(**{"scan.mod": "1"}).toTable("streamed.default.t"))
+    assert "Did you mean 'scan.mode'" in str(refused.exception())
+    assert commits(lake) == []
+    ended(writer(**{"write-only": "true"}).toTable("streamed.default.t"))
+    for number in range(6):
+        feed(k=[number], v=[number])
+    assert ended(writer(**{"write-only": "true"}).toTable("streamed.default.t")).exception() is None
+    assert rows(lake) == [(k, k) for k in range(6)]
+    assert {kind for *_, kind in commits(lake)} == {"APPEND"}
 
 
 def test_a_watermark_comes_into_the_snapshots(lake, feed, frame, writer):
@@ -180,6 +201,34 @@ def test_the_checkpoint_of_another_table_is_refused(lake, feed, writer):
         writer(mode="update").toTable("streamed.default.t")
 
 
+def test_a_query_by_name_is_refused_before_it_starts(spark, lake, frame, writer, checkpoint):
+    lake.sql("CREATE TABLE a (k BIGINT, v BIGINT)")
+    name = "streamed.default.a"
+    endless = frame.writeStream.option("checkpointLocation", str(checkpoint))
+    for start, words in (
+        (lambda: writer(mode="update").toTable(name), "no primary key"),
+        (lambda: writer(checkpointLocation="").toTable(name), "needs checkpoint="),
+        (lambda: writer(checkpointLocation=__file__).toTable(name), "is a file, or lies in one"),
+        (lambda: endless.trigger(continuous="1 second").toTable(name), "trigger.availableNow=True"),
+        (lambda: writer().toTable("streamed.default.`a$files`"), "streaming write"),
+    ):
+        with pytest.raises(PySparkException, match=words) as refused:
+            start()
+        assert "org.apache" not in str(refused.value)
+    assert not spark.streams.active
+    assert not checkpoint.exists()
+
+
+def test_cached_rows_of_a_table_are_those_of_its_stream(spark, lake, feed, writer):
+    lake.sql(KEYED)
+    cached = spark.table("streamed.default.t").cache()
+    assert cached.count() == 0
+    feed(k=[1], v=[1])
+    ended(writer().toTable("streamed.default.t"))
+    assert spark.table("streamed.default.t").collect() == [(1, 1)]
+    cached.unpersist()
+
+
 def test_columns_that_do_not_fit_stop_the_first_batch(lake, feed, frame, writer):
     lake.sql(KEYED)
     feed(k=[1], v=[1])
@@ -205,13 +254,13 @@ def test_columns_that_do_not_fit_stop_the_first_batch(lake, feed, frame, writer)
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_starts(
-    spark, lake, writer, checkpoint, change, words
+    spark, lake, of_format, checkpoint, change, words
 ):
     lake.sql(f"{KEYED}; CREATE TABLE a (k BIGINT, v BIGINT)")
     given = {"table": "streamed.default.t"} | change
     options = {key: value for key, value in given.items() if value is not None}
     with pytest.raises(PySparkException, match=words):
-        writer(**options).start()
+        of_format(**options).start()
     assert not spark.streams.active
     assert not (checkpoint / "offsets").exists()
 
@@ -223,10 +272,10 @@ def test_the_words_for_a_query_come_from_sparks_options(spark, lake, feed, frame
     with pytest.raises(IllegalArgumentException, match="needs checkpoint="):
         unnamed.toTable("streamed.default.t")
     with pytest.raises(IllegalArgumentException, match=r"partitionBy\(v\).*does not fit"):
-        unnamed.partitionBy("v").toTable("streamed.default.t")
+        unnamed.partitionBy("v").option("table", "streamed.default.t").start()
     spark.conf.set("spark.sql.streaming.checkpointLocation", str(tmp_path / "shared"))
     try:
-        named = frame.writeStream.format(STREAM).trigger(availableNow=True).queryName("mine")
+        named = frame.writeStream.trigger(availableNow=True).queryName("mine")
         assert ended(named.toTable("streamed.default.t")).exception() is None
     finally:
         spark.conf.unset("spark.sql.streaming.checkpointLocation")

@@ -149,10 +149,10 @@ class StreamOpener(Proxy, implements=("java.util.function.BiFunction",)):
             raise InvalidInputError(message, kind="stream_provider")
         if what == SINK:
             partitions = tuple(str(third.apply(i)) for i in range(third.size()))
-            call = StreamCall(known, _options(options), None, how, partitions, session)
+            call = StreamCall(known, string_options(options), None, how, partitions, session)
         else:
             frozen = third.get() if third is not None and third.isDefined() else None
-            call = StreamCall(known, _options(options), frozen, how, session=session)
+            call = StreamCall(known, string_options(options), frozen, how, session=session)
         return _opens[what](call)
 
     def andThen(self, _after: JavaObject) -> NoReturn:
@@ -282,7 +282,7 @@ def _with_scheme(location: str) -> str:
     return location if "://" in location else f"file:{location}"
 
 
-def _options(given: JavaObject) -> dict[str, str]:
+def string_options(given: JavaObject) -> dict[str, str]:
     """Convert a Scala map of strings, with keys in lower case, as Spark passes most of them."""
     said = {}
     pairs = given.iterator()

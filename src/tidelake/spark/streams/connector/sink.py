@@ -1,7 +1,8 @@
 """A table as a sink of Spark's micro-batches: ``writeStream.format(STREAM)``.
 
-``toTable("catalog.database.table")`` finds the table, and gives the sink only its directory.
-``start()`` names the table by options. Then:
+``start()`` names the table by options. ``toTable("catalog.database.table")`` finds the table
+(:mod:`tidelake.spark.streams.connector.named_sinks`); where Spark does not take the class for that,
+it gives the sink only its directory. Then:
 
 1. Spark calls :func:`open_sink` once for each query, before it starts. It refuses a table, an
    output mode and a checkpoint that do not fit.
@@ -15,6 +16,7 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import DataFrame, SparkSession
@@ -53,10 +55,10 @@ class TableSink(Proxy, implements=("org.apache.spark.sql.execution.streaming.Sin
     def addBatch(self, batch_id: int, data: JavaObject) -> None:
         """Write a micro-batch, unless it was written before."""
         if not self._is_checked:
-            self._check()
+            self._check(data)
         self._sink(self._rows(data), batch_id)
 
-    def _check(self) -> None:
+    def _check(self, _batch: JavaObject) -> None:
         """Refuse a query that loses changes, before its first batch."""
         handle = self._sink.handle
         running = self.gateway.spark._jsparkSession.sharedState().activeStreamingQueries()
@@ -134,16 +136,32 @@ def open_sink(call: StreamCall) -> TableSink:
         raise InvalidInputError(message, kind="system_table", table=name)
     _check_partitions(found, call.partitions)
     spark = SparkSession(warehouse.spark.sparkContext, call.session)
-    table = in_session(spark, found, stream_options(call.options, SINK_KEYS))
-    handle, mode = table.handle, str(call.how).lower()
+    return TableSink(Gateway(spark), sink_of(spark, found, call.options, mode=str(call.how)))
+
+
+def sink_of(
+    spark: SparkSession, table: Table, options: Mapping[str, str], *, mode: str
+) -> BatchSink:
+    """Check a query into a table, and make what writes its batches.
+
+    Parameters
+    ----------
+    options : mapping of str to str
+        Options of the query, with keys in lower case.
+    mode : str
+        Spark's output mode.
+    """
+    handle = in_session(spark, table, stream_options(options, SINK_KEYS)).handle
+    mode = mode.lower()
     check_writable(handle)
     check_mode(handle, mode)
-    checkpoint = Checkpoint.of(_checkpoint(spark, call), table=name, spark=spark, may_rename=False)
+    checkpoint = Checkpoint.of(
+        _checkpoint(spark, options), table=table.identifier, spark=spark, may_rename=False
+    )
     checkpoint.query_id()  # says what Spark would say with a stack of Java's
     mark = check_mark(checkpoint, sink_mark(handle, mode))
     checkpoint.remove_torn_start()
-    sink = BatchSink(handle, checkpoint, mark, handle.env.ids.uuid(), spark=spark)
-    return TableSink(Gateway(spark), sink)
+    return BatchSink(handle, checkpoint, mark, handle.env.ids.uuid(), spark=spark)
 
 
 def _check_partitions(table: Table, given: tuple[str, ...]) -> None:
@@ -158,9 +176,9 @@ def _check_partitions(table: Table, given: tuple[str, ...]) -> None:
     raise InvalidInputError(message, kind="stream_provider", table=table.identifier)
 
 
-def _checkpoint(spark: SparkSession, call: StreamCall) -> str | None:
+def _checkpoint(spark: SparkSession, options: Mapping[str, str]) -> str | None:
     """Find the checkpoint folder: the option, else the query's name under Spark's setting."""
-    own, query = call.options.get("checkpointlocation"), call.options.get("queryname")
+    own, query = options.get("checkpointlocation"), options.get("queryname")
     shared = spark.conf.get(CHECKPOINTS, None)
     if own is not None or shared is None or query is None:
         return own

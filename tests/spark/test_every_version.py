@@ -11,7 +11,7 @@ from proving import doors
 from pyspark.sql import functions as F
 
 from tidelake import UnsupportedError
-from tidelake.spark.versions import FORMAT_STREAMS_READ, TIMES, has
+from tidelake.spark.versions import FORMAT_STREAMS_READ, STREAM_RELATIONS, TIMES, has
 
 COLUMNS = "k BIGINT NOT NULL, v STRING, d DECIMAL(10,2), PRIMARY KEY (k) NOT ENFORCED"
 
@@ -109,8 +109,10 @@ def test_a_stream_goes_from_table_to_table(spark, keyed, tmp_path):
     keyed.sql(f"CREATE TABLE named ({COLUMNS}) WITH ('bucket' = '1')")
     for changed in ("three", "four"):
         keyed.sql(f"UPDATE t SET v = '{changed}' WHERE k < 3")
-        by_name = spark.readStream.table("tidelake.default.t").writeStream
-        by_name = by_name.option("checkpointLocation", str(tmp_path / "named"))
+        in_sql = "SELECT * FROM STREAM tidelake.default.t"
+        by_table = spark.readStream.table("tidelake.default.t")
+        frame = spark.sql(in_sql) if has(STREAM_RELATIONS) else by_table
+        by_name = frame.writeStream.option("checkpointLocation", str(tmp_path / "named"))
         by_name.trigger(availableNow=True).toTable("tidelake.default.named").awaitTermination(120)
         assert values(keyed.table("default.named")) == values(keyed.table("default.t"))
 

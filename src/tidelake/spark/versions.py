@@ -56,6 +56,9 @@ SHUFFLES_BY_NUMBER = Capability(
 ARROW_UDFS = Capability(
     "lookup joins of batches, and bucket keys of types whose hash Spark cannot compute", "4.1"
 )
+STREAM_RELATIONS = Capability(
+    "`SELECT ... FROM STREAM t` by plain `spark.sql`", "4.1", "`readStream.table`, `tl.sql`"
+)
 CHANGELOGS = Capability("`SELECT ... FROM t CHANGES` by plain `spark.sql`", "4.3", "`tl.changes`")
 CONSTRAINTS = Capability(
     "`PRIMARY KEY` in `CREATE TABLE` by plain `spark.sql`", "4.1", "the property `primary-key`"
@@ -71,6 +74,7 @@ CAPABILITIES = (
     FORMAT_STREAMS_READ,
     CONSTRAINTS,
     TABLES_ALIKE,
+    STREAM_RELATIONS,
     CHANGELOGS,
 )
 

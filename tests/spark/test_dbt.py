@@ -18,7 +18,7 @@ from tidelake.spark.sessions.java_runtime import java_home
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".venv-dbt" / "bin" / "python"
 MODELS = 12
-pytestmark = pytest.mark.timeout(900)  # the first test waits for all steps
+pytestmark = pytest.mark.timeout(3_000)  # the first test waits for all steps
 
 
 @pytest.fixture(scope="module")

@@ -131,6 +131,19 @@ def test_java_and_we_share_tables(ours, java):
     assert not ours.database_exists("yours")
 
 
+def test_java_reads_a_table_that_was_listed_by_its_files(ours, java):
+    files = tidelake.open(ours.warehouse)
+    make(files, "found.t", k=1, v="alone")
+    assert "found.t" not in java.tables()
+    assert ours.repair("found") == {"found.t": "created"}
+    java.do("write", "found.t", "2", "theirs")
+    assert rows(ours, "found.t") == {1: "alone", 2: "theirs"}
+    files.table("found.t").alter(tidelake.AddColumn("w", "INT"))
+    assert ours.repair("found.t") == {"found.t": "changed"}
+    assert java.tables()["found.t"] == "1=alone,2=theirs"
+    assert [column.name for column in entry(ours, "found.t").columns][-1] == "w"
+
+
 def test_a_change_of_columns_is_in_the_metastore_or_refused(ours):
     table = make(ours, "changed.t", k=1, v="a")
     table.alter(AddColumn("w", "DECIMAL(10, 2)"))

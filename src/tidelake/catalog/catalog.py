@@ -12,6 +12,7 @@ from tidelake.catalog.copies.copy_methods import CopyMethods
 from tidelake.catalog.global_tables import GLOBAL_TABLES, SYSTEM_DATABASE, GlobalTable
 from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.metastore import Metastore
+from tidelake.catalog.repair_methods import RepairMethods
 from tidelake.catalog.table_definition import check_agrees, first_schema
 from tidelake.catalog.upkeep.maintain_methods import MaintainMethods
 from tidelake.catalog.upkeep.orphan_files import ALL, OrphansOfTables
@@ -48,7 +49,7 @@ from tidelake.types.schema_change import SchemaChange
 NAMES_SHOWN_MAX = 20
 
 
-class Catalog(AnswersForeignNames, CopyMethods, MaintainMethods, ViewMethods):
+class Catalog(AnswersForeignNames, CopyMethods, MaintainMethods, RepairMethods, ViewMethods):
     """Databases and tables of one warehouse; made by :func:`tidelake.open`.
 
     Parameters

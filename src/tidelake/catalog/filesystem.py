@@ -51,6 +51,11 @@ class FilesystemMetastore:
         return False
 
     @property
+    def listing_repair(self) -> None:
+        """The directories are the entries."""
+        return None
+
+    @property
     def view_store(self) -> None:
         """Paimon keeps no views in it."""
         return None

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from tidelake.catalog.identifier import Identifier
 from tidelake.catalog.view_definition import ViewStore
@@ -23,6 +23,9 @@ from tidelake.fileio import FileIO
 from tidelake.metadata.table_state import Guard
 from tidelake.table.handle.managed_table import ManagedTable
 from tidelake.types import TableSchema
+
+Repair: TypeAlias = Literal["created", "changed", "unchanged"]
+"""What was done to an entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,40 @@ class CatalogEntry:
     guard: Guard = nullcontext
     served: ManagedTable | None = None
     listing: CatalogListing | None = None
+
+
+class ListingRepair(Protocol):
+    """Makes entries say what the files say: the port to it."""
+
+    def databases(self) -> list[str]:
+        """Names of the databases that have an entry or a directory."""
+        ...
+
+    def repair_database(self, name: str) -> bool:
+        """Create the entry of a database that has a directory; False if it has one.
+
+        Raises
+        ------
+        NotFoundError
+            It has neither.
+        """
+        ...
+
+    def tables(self, database: str) -> list[str]:
+        """Names of the tables whose files lie in its directory, and of those that are listed."""
+        ...
+
+    def repair_table(self, name: Identifier) -> Repair:
+        """Create or change the entry of a table.
+
+        Raises
+        ------
+        NotFoundError
+            It has no files.
+        AlreadyExistsError
+            The name, or the directory, is that of another entry.
+        """
+        ...
 
 
 class Metastore(Protocol):
@@ -81,6 +118,11 @@ class Metastore(Protocol):
     @property
     def view_store(self) -> ViewStore | None:
         """What keeps the views; None of a catalog that keeps none."""
+        ...
+
+    @property
+    def listing_repair(self) -> ListingRepair | None:
+        """What lists tables anew by their files; None if there are no entries beside them."""
         ...
 
     def for_reading(self) -> Metastore:

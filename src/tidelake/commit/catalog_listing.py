@@ -52,6 +52,10 @@ class CatalogListing(Protocol):
         """
         ...
 
+    def partitions(self) -> list[dict[str, str]]:
+        """The partitions that are shown; none if the entry shows no partitions."""
+        ...
+
     def drop_partitions(self, partitions: Sequence[Mapping[str, str]]) -> None:
         """Show partitions no more.
 

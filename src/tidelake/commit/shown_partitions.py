@@ -31,12 +31,7 @@ _LOG = logging.getLogger("tidelake")
 def show_partitions_quietly(context: CommitContext, snapshots: Sequence[Snapshot]) -> None:
     """Show what snapshots did to the partitions; a failure is logged."""
     listing = context.listing
-    if (
-        listing is None
-        or not context.schema.partition_keys
-        or not context.paths.is_main
-        or not context.options.get(declared.METASTORE_PARTITIONED_TABLE)
-    ):
+    if listing is None or not _are_shown(context):
         return
     try:
         _show(context, listing, snapshots)
@@ -47,6 +42,37 @@ def show_partitions_quietly(context: CommitContext, snapshots: Sequence[Snapshot
             context.table,
             error,
         )
+
+
+def show_live_partitions(context: CommitContext, snapshot: Snapshot | None) -> bool:
+    """Show the partitions that have files in a snapshot, and no others; whether any changed.
+
+    Raises
+    ------
+    StorageError
+        The catalog could not be told, or not of all.
+    """
+    listing = context.listing
+    if listing is None or not _are_shown(context):
+        return False
+    texts: dict[tuple[str, ...], dict[str, str]] = {}
+    if snapshot is not None:
+        live = live_entries(context.fileio, context.paths, snapshot, context.manifests)
+        for number in np.unique(live["partition_id"]):
+            one = context.paths.partition_texts(live.partitions[number])
+            texts[tuple(one.values())] = one
+    shown = {tuple(one.values()): one for one in listing.partitions()}
+    gone = [shown[key] for key in sorted(shown.keys() - texts.keys())]
+    new = [texts[key] for key in sorted(texts.keys() - shown.keys())]
+    listing.add_partitions(new)
+    listing.drop_partitions(gone)
+    return bool(gone or new)
+
+
+def _are_shown(context: CommitContext) -> bool:
+    """Whether the catalog shows the partitions of a table."""
+    is_asked = context.options.get(declared.METASTORE_PARTITIONED_TABLE)
+    return bool(context.schema.partition_keys) and context.paths.is_main and is_asked
 
 
 def _show(context: CommitContext, listing: CatalogListing, snapshots: Sequence[Snapshot]) -> None:

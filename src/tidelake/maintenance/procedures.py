@@ -50,6 +50,7 @@ from tidelake.maintenance.iceberg import SYNC_ICEBERG
 from tidelake.maintenance.orphans import REMOVE_ORPHAN_FILES, REMOVE_UNEXISTING_FILES
 from tidelake.maintenance.partition import DROP_PARTITION, MARK_PARTITION_DONE
 from tidelake.maintenance.procedure import Procedure, ProcedureCall, ProcedureRunner
+from tidelake.maintenance.repair import REPAIR
 from tidelake.maintenance.rollback import (
     PURGE_FILES,
     ROLLBACK,
@@ -103,6 +104,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         CLONE,
         MIGRATE_TABLE,
         REWRITE_FILE_INDEX,
+        REPAIR,
         ALTER_VIEW_DIALECT,
         CDC_PLAN,
         CDC_RUN,
@@ -115,7 +117,6 @@ PROCEDURES: Mapping[str, Procedure] = {
 }
 """Supported procedures by name."""
 
-_HIVE = "there is no Hive metastore; the warehouse's directories are the catalog"
 _FUNCTIONS = "catalogs keep no functions here; use Spark's"
 _PRIVILEGES = "a warehouse has no users; let the storage decide who reads and writes"
 _GLOBAL_INDEXES = "there are no global indexes"
@@ -125,7 +126,6 @@ REFUSED: Mapping[str, str] = {
     "repair_earliest_snapshot": "a wrong hint is ignored, so there is nothing to repair",
     "merge_branch": "a branch replaces the table: use fast_forward, or INSERT its rows",
     "migrate_database": "use migrate_table for each table, with its source_path",
-    "repair": _HIVE,
     "create_function": _FUNCTIONS,
     "alter_function": _FUNCTIONS,
     "drop_function": _FUNCTIONS,

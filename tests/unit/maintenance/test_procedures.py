@@ -490,7 +490,7 @@ def test_parameters_behind_the_first_optional_one_are_optional():
         first = procedure.parameters[0]
         if procedure.name.startswith("cdc_"):
             assert first.name == "job_file"
-        elif procedure.name in ("compact_database", "maintain"):
+        elif procedure.name in ("compact_database", "maintain", "repair"):
             assert not first.is_required
         elif procedure.name in ("alter_view_dialect", "clone", "migrate_table"):
             assert first.name in ("view", "database", "source_type")

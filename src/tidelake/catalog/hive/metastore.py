@@ -30,7 +30,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tidelake.catalog.hive.lock import MetastoreLock
+from tidelake.catalog.hive.lower_case import check_lower, is_lower
 from tidelake.catalog.hive.register import Register, TableEntry
+from tidelake.catalog.hive.repair import HiveListingRepair
 from tidelake.catalog.hive.table_entries import EntrySettings, names_of
 from tidelake.catalog.hive.table_listing import TableListing
 from tidelake.catalog.hive.views import HiveViews
@@ -47,7 +49,6 @@ from tidelake.errors import (
     StorageRefusedError,
     TidelakeError,
     UnsupportedError,
-    shortened,
 )
 from tidelake.fileio import FileIO
 from tidelake.fileio.location import Location, parse_location
@@ -103,6 +104,22 @@ class HiveMetastore:
         return False
 
     @property
+    def listing_repair(self) -> HiveListingRepair:
+        """By the directories of the warehouse."""
+        return HiveListingRepair(
+            directories=self.directories,
+            register=self.register,
+            settings=self.settings,
+            lock=self.lock,
+            new_location=self._new_location,
+            storage=self._storage,
+            owner_of=self._listed_at,
+            made=self._made,
+            taken=self._taken_by_other,
+            create_database=self.create_database,
+        )
+
+    @property
     def view_store(self) -> HiveViews:
         """Views of the metastore."""
         return HiveViews(self.register, self.owner, self.clock)
@@ -153,7 +170,7 @@ class HiveMetastore:
 
     def _paimon(self, name: Identifier) -> TableEntry | None:
         """The entry of a table of Paimon; None if there is none, or another's."""
-        if not _is_lower(name):
+        if not is_lower(name):
             return None
         found = self.register.table(*name)
         return found if found is not None and found.is_paimon else None
@@ -183,7 +200,7 @@ class HiveMetastore:
 
     def create_database(self, name: str) -> bool:
         """Create its entry, below the warehouse."""
-        _check_lower(name, "database")
+        check_lower(name, "database")
         if self.has_database(name):
             return False
         self.directories.check_stands_alone()
@@ -275,7 +292,7 @@ class HiveMetastore:
 
     def location(self, name: Identifier) -> str:
         """Directory of a table: its entry's, or that of a new one."""
-        if not _is_lower(name):
+        if not is_lower(name):
             return self.directories.table_path(name)
         found = self._paimon(name)
         uri = self._new_location(name) if found is None else self._uri_of(found)
@@ -300,7 +317,7 @@ class HiveMetastore:
 
     def why_missing(self, name: Identifier) -> NotFoundError | None:
         """An entry without files, files without an entry, or another's entry."""
-        if not _is_lower(name):
+        if not is_lower(name):
             return None
         entry = self.register.table(*name)
         if entry is not None and not entry.is_paimon:
@@ -330,10 +347,10 @@ class HiveMetastore:
 
     def create_table(self, name: Identifier, schema: TableSchema) -> bool:
         """Put the first schema, then create the entry."""
-        _check_lower(name.database, "database")
-        _check_lower(name.table, "table")
+        check_lower(name.database, "database")
+        check_lower(name.table, "table")
         uri = self._new_location(name)
-        entry = self.settings.table(name, schema, uri, owner=self.owner, now_ms=self.clock.now_ms())
+        entry = self._made(name, schema, uri)
         directories, path = self._storage(uri)
         with self.lock.hold(name):
             found = self.register.table(*name)
@@ -364,6 +381,11 @@ class HiveMetastore:
             except (AlreadyExistsError, ConflictError):
                 self.register.drop_table(*name, with_directory=False)
                 raise
+
+    def _made(self, name: Identifier, schema: TableSchema, uri: str) -> TableEntry:
+        """The entry of a new table."""
+        now_ms = self.clock.now_ms()
+        return self.settings.table(name, schema, uri, owner=self.owner, now_ms=now_ms)
 
     def _lost_race(self, name: Identifier) -> bool:
         """What the faster of two creators made: False if it is a table of Paimon."""
@@ -461,8 +483,8 @@ class HiveMetastore:
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Move the directory, then change the entry."""
-        _check_lower(target.database, "database")
-        _check_lower(target.table, "table")
+        check_lower(target.database, "database")
+        check_lower(target.table, "table")
         first, second = sorted((source, target))  # two renames must not wait for each other
         with self.lock.hold(first), self.lock.hold(second):
             entry = self._paimon(source)
@@ -532,7 +554,7 @@ class HiveMetastore:
 
     def drop_table(self, name: Identifier) -> bool:
         """Move the directory away, drop the entry, delete the files."""
-        if not _is_lower(name):
+        if not is_lower(name):
             return False
         with self.lock.hold(name):
             found = self.register.table(*name)
@@ -617,7 +639,7 @@ class HiveMetastore:
                 why = self._why_kept(directories, path, uri)
                 if why is not None:
                     raise self._remains(name, path, why)
-            made = self.settings.table(name, new, uri, owner=self.owner, now_ms=self.clock.now_ms())
+            made = self._made(name, new, uri)
             changed = made if found is None else self.settings.changed(found, old or new, new)
             self._swap(name, found, changed, (directories, staged, path))
             if found is not None and changed.partition_keys:
@@ -668,17 +690,3 @@ def _location(uri: str) -> Location | str:
     except InvalidInputError:  # on a storage that is not known here
         return uri
     return replace(found, path=posixpath.normpath(found.path), account="")
-
-
-def _is_lower(name: Identifier) -> bool:
-    return str(name) == str(name).lower()
-
-
-def _check_lower(name: str, what: str) -> None:
-    """Refuse a name that the metastore would change."""
-    if name != name.lower():
-        message = (
-            f"The {what} name '{shortened(name)}' has capitals, and a metastore keeps names in"
-            f" lower case: use '{shortened(name.lower())}'."
-        )
-        raise InvalidInputError(message, kind="bad_name", name=name)

@@ -127,6 +127,12 @@ class EntrySettings:
             parameters.pop(COMMENT, None)
         return replace(entry, columns=columns, partition_keys=partition_keys, parameters=parameters)
 
+    def anew(self, entry: TableEntry, schema: TableSchema) -> TableEntry:
+        """An entry by its table's schema alone; parameters that are no options stay."""
+        known = {"primary-key", "partition", "bucket-key", COMMENT, *declared.BY_KEY}
+        own = {key: value for key, value in entry.parameters.items() if key not in known}
+        return self.changed(replace(entry, parameters=own), schema, schema)
+
     def _shown(self, schema: TableSchema) -> dict[str, str]:
         """The options and keys that an entry shows."""
         options = schema.options

@@ -43,6 +43,14 @@ class TableListing:
         ]
         self.register.add_partitions(entry, found)
 
+    def partitions(self) -> list[dict[str, str]]:
+        """The partitions of the entry."""
+        entry = self._entry()
+        if not entry.partition_keys:
+            return []
+        keys = [column.name for column in entry.partition_keys]
+        return [dict(zip(keys, one.values, strict=True)) for one in self.register.partitions(entry)]
+
     def drop_partitions(self, partitions: Sequence[Mapping[str, str]]) -> None:
         """Drop partitions of the entry."""
         entry = self._entry()

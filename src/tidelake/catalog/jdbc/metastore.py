@@ -103,6 +103,11 @@ class JdbcMetastore:
         return False
 
     @property
+    def listing_repair(self) -> None:
+        """Java repairs none, either."""
+        return None
+
+    @property
     def view_store(self) -> JdbcViews:
         """Rows of the views, as Paimon 2.1 keeps them."""
         return JdbcViews(self.database, self.catalog_key, self.lock)

@@ -110,6 +110,11 @@ class RestMetastore:
         return True
 
     @property
+    def listing_repair(self) -> None:
+        """The server keeps its own."""
+        return None
+
+    @property
     def view_store(self) -> RestViews:
         """The server keeps views."""
         return RestViews(self._client)

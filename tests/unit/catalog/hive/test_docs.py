@@ -16,15 +16,16 @@ PAGE = Path(__file__).parents[4] / "docs" / "catalogs.md"
 def code(section):
     """The Python of a section."""
     text = PAGE.read_text().partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    (found,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    return found
+    return "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
 
 
 def test_the_code_of_hive_runs(tmp_path, capsys):
     with fake_metastore() as metastore:
         text = code("hive").replace("thrift://metastore.example:9083", metastore.uri)
         exec(text.replace("/data/warehouse", str(tmp_path)), {})
-    assert capsys.readouterr().out == "['orders'] 1\n"
+    assert capsys.readouterr().out == (
+        "['orders'] 1\n{'shop.orders': 'unchanged', 'shop.returns': 'created'}\n"
+    )
 
 
 def test_the_code_of_glue_opens_a_catalog(tmp_path):

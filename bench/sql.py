@@ -28,7 +28,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from kernel import Line, scratch
-from measure import paired
+from measure import ROUNDS, paired
 from pyspark.sql import DataFrame, SparkSession
 from tree_cpu import TreeCpu
 
@@ -74,7 +74,7 @@ class Size:
 
 SIZES = {
     "small": Size(200_000, 2_000, 3, 2, 20_000),
-    "full": Size(3_000_000, 200_000, 15, 9, 500_000),
+    "full": Size(3_000_000, 200_000, 15, 9, 200_000),
 }
 
 
@@ -335,7 +335,7 @@ def merge_lines(size_name: str) -> Iterator[Line]:
                 ratio = paired(
                     lambda run=run, text=text: run(text),
                     lambda theirs=theirs: lake.sql(MERGE.format(theirs)),
-                    rounds=size.scan_rounds,
+                    rounds=min(size.scan_rounds, ROUNDS),
                     cpu=tree.seconds,
                 )
                 left, wanted = (rows_of(lake.sql(STATE.format(name))) for name in (ours, theirs))

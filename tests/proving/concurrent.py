@@ -184,6 +184,7 @@ class Meeting:
     def run(self, rounds: int = ROUNDS) -> None:
         try:
             self._together([self._job("create_anew", self.slots[0])])
+            self._mend()
             for _ in range(rounds):
                 self._round()
             self._all_works()

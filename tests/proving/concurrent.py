@@ -117,6 +117,8 @@ class Job:
     """The branch that it makes, writes or deletes."""
     models: list[ModelTable] = field(default_factory=list)
     """What that branch holds behind it."""
+    halfway: list[ModelTable] = field(default_factory=list)
+    """What the branch may hold if it ends in between."""
     process: Process = None
 
 

@@ -176,9 +176,12 @@ class Upkeep(Meeting):
         rows = self._rows(slot, self.rng.choice([1, 6]))
         batch = arrow_of(self.shape, rows)
         compacts = self.rng.random() < 0.3
-        after = [forked(model) for model in branch.models]
-        for model in after:
+        wrote = [forked(model) for model in branch.models]
+        for model in wrote:
             model.apply(rows, None)
+        after = [forked(model) for model in wrote]
+        for model in after if compacts else ():
+            model.give_buckets()
 
         def do(table) -> None:
             own = table.branch(branch.name)
@@ -190,7 +193,7 @@ class Upkeep(Meeting):
         self.branch_writes += 1
         effect = Effect(-self.branch_writes, lambda model: model.apply(rows, None))
         job = self._of_table("write_branch", slot, do, effect)
-        job.branch, job.models = branch.name, after
+        job.branch, job.models, job.halfway = branch.name, after, wrote
         return job
 
     def _delete_branch(self, slot: Slot) -> Job:
@@ -304,7 +307,7 @@ class Upkeep(Meeting):
         if job.process.error is None:
             branch.models = job.models
         else:
-            branch.models = [*branch.models, *job.models]
+            branch.models = [*branch.models, *job.halfway, *job.models]
         if not branch.models or not self._has_branch(name):
             del self.branches[name]
 
@@ -373,7 +376,8 @@ class Upkeep(Meeting):
             held = [model.content() for model in branch.models]
             if found not in held:
                 raise Broken(f"branch {name}: {difference(found, held[-1])}")
-            branch.models = [branch.models[held.index(found)]]
+            pairs = zip(branch.models, held, strict=True)  # rows that wait for buckets show not
+            branch.models = [model for model, content in pairs if content == found]
 
     def _mend(self) -> None:
         """Delete the rest of a branch whose making or deletion died, as one is told."""

@@ -46,11 +46,10 @@ from tidelake.maintenance.expire import (
     EXPIRE_PARTITIONS,
     EXPIRE_SNAPSHOTS,
 )
-from tidelake.maintenance.iceberg import SYNC_ICEBERG
 from tidelake.maintenance.orphans import REMOVE_ORPHAN_FILES, REMOVE_UNEXISTING_FILES
+from tidelake.maintenance.other_engines import REPAIR, SYNC_ICEBERG
 from tidelake.maintenance.partition import DROP_PARTITION, MARK_PARTITION_DONE
 from tidelake.maintenance.procedure import Procedure, ProcedureCall, ProcedureRunner
-from tidelake.maintenance.repair import REPAIR
 from tidelake.maintenance.rollback import (
     PURGE_FILES,
     ROLLBACK,

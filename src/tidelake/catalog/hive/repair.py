@@ -91,7 +91,7 @@ class HiveListingRepair:
                 raise NotFoundError(message, kind="schema_missing", table=str(name))
             if entry is None:
                 return self._list(name, directories, path, schema)
-            changed = self.settings.anew(entry, schema)
+            changed = self.settings.by_schema(entry, schema)
             if changed == entry:
                 return "unchanged"
             self.register.replace_table(entry, changed)

@@ -127,7 +127,7 @@ class EntrySettings:
             parameters.pop(COMMENT, None)
         return replace(entry, columns=columns, partition_keys=partition_keys, parameters=parameters)
 
-    def anew(self, entry: TableEntry, schema: TableSchema) -> TableEntry:
+    def by_schema(self, entry: TableEntry, schema: TableSchema) -> TableEntry:
         """An entry by its table's schema alone; parameters that are no options stay."""
         known = {"primary-key", "partition", "bucket-key", COMMENT, *declared.BY_KEY}
         own = {key: value for key, value in entry.parameters.items() if key not in known}

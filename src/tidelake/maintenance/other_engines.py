@@ -1,4 +1,4 @@
-"""The procedure that writes a table's Iceberg metadata; Paimon has none."""
+"""Procedures that show tables to other engines: Iceberg's metadata, entries of a metastore."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tidelake.maintenance.procedure import (
     Rows,
     optional,
 )
+from tidelake.maintenance.result_schemas import DONE
 
 _OUTPUT = pa.schema(
     [
@@ -27,6 +28,11 @@ def _sync(call: ProcedureCall) -> Rows:
     return [(synced.metadata_file, synced.snapshot_id, synced.snapshots_count)]
 
 
+def _repair(call: ProcedureCall) -> Rows:
+    call.catalog.repair((call["database_or_table"] or "").strip() or None)
+    return [(True,)]
+
+
 SYNC_ICEBERG = Procedure(
     "sync_iceberg",
     (
@@ -38,4 +44,19 @@ SYNC_ICEBERG = Procedure(
     " Paimon has no such procedure.",
     _sync,
     "sync_iceberg(table => 'db.t')",
+)
+REPAIR = Procedure(
+    "repair",
+    (
+        optional(
+            "database_or_table",
+            ParameterType.STRING,
+            "`db` or `db.t`; by default the whole warehouse.",
+        ),
+    ),
+    DONE,
+    "Makes the entries of a Hive Metastore or AWS Glue say what the files say: tables that are not"
+    " listed are listed, and entries get the columns, options and partitions of their tables.",
+    _repair,
+    "repair(database_or_table => 'db')",
 )

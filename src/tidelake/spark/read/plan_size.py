@@ -21,6 +21,7 @@ from pyspark.sql.utils import is_remote
 
 from tidelake.errors import UnsupportedError
 from tidelake.spark.expression.types import to_spark_type
+from tidelake.spark.jvm.logical_rdd import logical_rdd
 from tidelake.types import DataField
 
 UNREAD_COLUMN = "__tidelake_unread"
@@ -38,7 +39,6 @@ _WIDTHS: dict[type[st.DataType], int] = {
 }
 _PIECES = (st.BinaryType(), st.StringType(), st.LongType(), st.ByteType())
 _NUMBER_WIDTH = 8
-_EXECUTION = "org.apache.spark.sql.execution"
 
 
 def field_types(fields: Iterable[DataField]) -> list[st.DataType]:
@@ -109,7 +109,6 @@ def task_numbers(spark: SparkSession, count: int, *, size_bytes: int) -> DataFra
     if is_remote() or not hasattr(spark, "_jsparkSession"):
         return numbers  # there is no JVM to tell
     told = spark.range(0, max(count, size_bytes // _NUMBER_WIDTH), 1, count)
-    module = getattr(getattr(spark._jvm, f"{_EXECUTION}.LogicalRDD$"), "MODULE$")
-    rows = module.fromDataset(numbers._jdf.queryExecution().toRdd(), told._jdf, False, True)
+    rows = logical_rdd(spark, numbers._jdf.queryExecution().toRdd(), told._jdf)
     datasets = getattr(spark._jvm, "org.apache.spark.sql.classic.Dataset")
     return DataFrame(datasets.ofRows(spark._jsparkSession, rows), spark)

@@ -27,6 +27,7 @@ from tidelake.engine.tables import Table, table_at_directory
 from tidelake.engine.write import check_writable
 from tidelake.errors import InvalidInputError
 from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
+from tidelake.spark.jvm.logical_rdd import logical_rdd
 from tidelake.spark.read.table_frame import in_session
 from tidelake.spark.streams.connector.provider import StreamCall, StreamWarehouse
 from tidelake.spark.streams.connector.stream_options import SINK_KEYS, stream_options
@@ -77,8 +78,7 @@ class TableSink(Proxy, implements=("org.apache.spark.sql.execution.streaming.Sin
 
     def _rows(self, data: JavaObject) -> DataFrame:
         """Make a frame of the rows that is not a stream, with the plan of the batch."""
-        module = getattr(self.gateway.java("org.apache.spark.sql.execution.LogicalRDD$"), "MODULE$")
-        plan = module.fromDataset(data.queryExecution().toRdd(), data, False, True)
+        plan = logical_rdd(self.gateway.spark, data.queryExecution().toRdd(), data)
         session = data.sparkSession()
         dataset = self.gateway.java("org.apache.spark.sql.classic.Dataset").ofRows(session, plan)
         return DataFrame(dataset, SparkSession(self.gateway.spark.sparkContext, session))

@@ -80,7 +80,7 @@ MUTANTS = (
     ),
     Mutant(
         "a branch does not look whether its snapshot is still there",
-        68,
+        182,
         together(
             replaced(
                 branching,

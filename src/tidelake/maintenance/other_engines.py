@@ -29,7 +29,10 @@ def _sync(call: ProcedureCall) -> Rows:
 
 
 def _repair(call: ProcedureCall) -> Rows:
-    call.catalog.repair((call["database_or_table"] or "").strip() or None)
+    given = (call["database_or_table"] or "").strip()
+    names = [name.strip() for name in given.split(",")] if given else [None]
+    for name in dict.fromkeys(names):
+        call.catalog.repair(name)
     return [(True,)]
 
 
@@ -51,7 +54,7 @@ REPAIR = Procedure(
         optional(
             "database_or_table",
             ParameterType.STRING,
-            "`db` or `db.t`; by default the whole warehouse.",
+            "`db` or `db.t`, several with commas between; by default the whole warehouse.",
         ),
     ),
     DONE,

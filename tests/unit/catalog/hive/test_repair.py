@@ -178,6 +178,17 @@ def test_the_procedure_answers_as_paimons(either):
     assert either.list_tables("db") == ["t"]
 
 
+def test_the_procedure_takes_several_names(either):
+    files = beside(either)
+    for name in ("one.a", "one.b", "two.c"):
+        files.create_table(name, SCHEMA)
+    call(either, "sys.repair", ("one.b, two",))
+    assert (either.list_tables("one"), either.list_tables("two")) == (["b"], ["c"])
+    with pytest.raises(InvalidInputError):
+        call(either, "sys.repair", ("one.b,",))
+    assert either.list_tables("one") == ["b"]  # an empty name is not the whole warehouse
+
+
 def test_a_catalog_of_directories_has_nothing_to_repair(tmp_path):
     with pytest.raises(UnsupportedError, match="keeps no entries beside the files"):
         tidelake.open(tmp_path / "w").repair()

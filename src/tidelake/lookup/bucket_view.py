@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -38,6 +37,7 @@ from tidelake.merge import MergeSpec, fold_rows
 from tidelake.merge.spec import DEDUPLICATE, FIRST_ROW
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.deletion_vector import Positions
+from tidelake.telemetry import kept_property
 from tidelake.types import DataField
 from tidelake.types.arrow import to_arrow_schema, to_arrow_type
 
@@ -101,7 +101,7 @@ class LookupRun:
     opened: OpenedFile
     deleted: Positions | None = None
 
-    @cached_property
+    @kept_property
     def is_deleted(self) -> npt.NDArray[np.bool_] | None:
         """Whether each row is deleted; None if none is."""
         if self.deleted is None or not len(self.deleted):
@@ -110,12 +110,12 @@ class LookupRun:
         mask[self.deleted] = True
         return mask
 
-    @cached_property
+    @kept_property
     def may_retract(self) -> bool:
         """Whether rows may retract."""
         return self.meta.delete_row_count != 0
 
-    @cached_property
+    @kept_property
     def kind_of(self) -> ValueOf | None:
         """Gives a row's kind; None if no row retracts."""
         return self.opened.value_of(KIND_FIELD.name) if self.may_retract else None

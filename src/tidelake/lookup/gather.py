@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow as pa
 from tidelake.codec.arrow_memory import fixed_values, take_rows
 from tidelake.lookup.raw_rows import RawColumn
 from tidelake.lookup.row_values import value_width
+from tidelake.telemetry import kept_property
 
 RowNumbers = npt.NDArray[np.int64]
 
@@ -97,7 +97,7 @@ class _Order:
     def __init__(self, parts: Sequence[KeyRows]) -> None:
         self.parts = parts
 
-    @cached_property
+    @kept_property
     def positions(self) -> RowNumbers | None:
         """The position of each key's row; None if the rows are in order."""
         keys = [part.keys for part in self.parts]

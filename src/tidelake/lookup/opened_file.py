@@ -12,7 +12,6 @@ import mmap
 import os
 import weakref
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ from tidelake.lookup.row_values import (
     value_width,
 )
 from tidelake.lookup.stored_columns import StoredColumns
+from tidelake.telemetry import kept_property
 from tidelake.types import DataField
 
 Finder = Callable[[int, Image], int]
@@ -135,7 +135,7 @@ class OpenedFile:
 
     # ---- one key
 
-    @cached_property
+    @kept_property
     def find(self) -> Finder:
         """Finds one key."""
         slots = self._items(self._header.slots, "Q")
@@ -305,7 +305,7 @@ class OpenedFile:
             self._fixed_columns[name] = found
             return found
 
-    @cached_property
+    @kept_property
     def _fixed_columns(self) -> dict[str, npt.NDArray[Any] | None]:
         return {}
 
@@ -354,17 +354,17 @@ class OpenedFile:
         view = memoryview(self._map)[part.offset : part.offset + part.size_bytes]
         return view.cast(code)  # type: ignore[call-overload]
 
-    @cached_property
+    @kept_property
     def _node_starts(self) -> list[int]:
         counts = [nodes_count_of(kind) for kind in self._kinds]
         return [sum(counts[:place]) for place in range(len(counts))]
 
-    @cached_property
+    @kept_property
     def _buffer_starts(self) -> list[int]:
         counts = [_buffers_count_of(kind) for kind in self._kinds]
         return [sum(counts[:place]) for place in range(len(counts))]
 
-    @cached_property
+    @kept_property
     def _key_index(self) -> int:
         if self._stored.has_images:
             return len(self.fields)
@@ -412,7 +412,7 @@ class OpenedFile:
             return self._column_of(place, self._memory())
         return self._mapped_columns.setdefault(place, self._column_of(place, self._map))
 
-    @cached_property
+    @kept_property
     def _mapped_columns(self) -> dict[int, pa.Array]:
         return {}
 

@@ -19,13 +19,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tidelake.merge.segments import Segments
+from tidelake.telemetry import kept_property
 
 Actions = npt.NDArray[np.int8]
 """One :class:`Action` per row of a :class:`Layout`."""
@@ -214,29 +214,29 @@ class Layout:
     lengths: Positions
     keys: Positions
 
-    @cached_property
+    @kept_property
     def starts(self) -> Positions:
         """Where each segment starts in the layout [s]."""
         return np.cumsum(self.lengths) - self.lengths
 
-    @cached_property
+    @kept_property
     def rows(self) -> Positions:
         """Row positions, segment after segment, from the oldest row of a key to its newest [n]."""
         places = np.repeat(self.begins - self.starts, self.lengths)
         places += np.arange(len(places))
         return self.order.take(places)
 
-    @cached_property
+    @kept_property
     def newest_rows(self) -> Positions:
         """The position of each segment's newest row [s]."""
         return self.order.take(self.begins + self.lengths - 1)
 
-    @cached_property
+    @kept_property
     def added(self) -> Actions:
         """The actions of rows that are all aggregated as newer values [n]."""
         return np.full(int(self.lengths.sum()), Action.ADD, np.int8)
 
-    @cached_property
+    @kept_property
     def by_rank(self) -> Ranked | None:
         """The rows rank after rank.
 
@@ -249,7 +249,7 @@ class Layout:
         slices = tuple(slice(end - count, end) for end, count in zip(ends, active, strict=True))
         return Ranked(self.order.take(self._along_ranks(self.begins)), slices)
 
-    @cached_property
+    @kept_property
     def rank_positions(self) -> Positions:
         """Positions in the layout, rank after rank [n]."""
         return self._along_ranks(self.starts)

@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from tidelake.telemetry import kept_property
 
 Keys = npt.NDArray[Any]
 """Encoded keys: int64, uint64 or fixed-width bytes; their order is the key order."""
@@ -56,12 +57,12 @@ class Segments:
     first: npt.NDArray[np.bool_]
     kinds: npt.NDArray[np.int8]
 
-    @cached_property
+    @kept_property
     def starts(self) -> npt.NDArray[np.int64]:
         """Along `order`, where each segment starts [number of keys]."""
         return np.flatnonzero(self.first)
 
-    @cached_property
+    @kept_property
     def lengths(self) -> npt.NDArray[np.int64]:
         """How many rows each segment has [number of keys]."""
         starts = self.starts
@@ -78,7 +79,7 @@ class Segments:
         ends[-1:] = len(self.order) - 1
         return self.order.take(ends)
 
-    @cached_property
+    @kept_property
     def may_retract(self) -> bool:
         """Whether any row retracts, including one that :meth:`lowest_level_only` left out."""
         return bool((self.kinds & 1).any())

@@ -31,6 +31,7 @@ from tidelake.telemetry.executor import (
 )
 from tidelake.telemetry.fork import FORKED, PerProcess, ProcessMark
 from tidelake.telemetry.keeper import Keeper, Kept, ManualKeeper, ThreadKeeper
+from tidelake.telemetry.kept_property import kept_property
 from tidelake.telemetry.last_times import LastTimes
 from tidelake.telemetry.memory import MEMORY_BYTES_MIN, UNLIMITED, Memory
 from tidelake.telemetry.metrics_port import MetricsPort
@@ -78,5 +79,6 @@ __all__ = [
     "has_ended",
     "invariants",
     "invariants_on",
+    "kept_property",
     "process_name",
 ]

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tidelake.telemetry.fork import PerProcess
+
 TABLES_MAX = 10_000
 """Tables that are counted; commits of more are not."""
 BOUNDS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -75,7 +77,7 @@ class CommitTally:
     """
 
     def __init__(self) -> None:
-        self._guard = threading.Lock()
+        self._guard = PerProcess(threading.Lock)  # a thread of a parent may hold its own for ever
         self._counts: dict[tuple[str, str], _Counts] = {}
 
     def __reduce__(self) -> tuple[type[CommitTally], tuple[()]]:
@@ -97,7 +99,7 @@ class CommitTally:
     def _count(
         self, table: str, kind: str, seconds: float, timed: TimedCommit, *, is_failed: bool
     ) -> None:
-        with self._guard:
+        with self._guard.value:
             counts = self._counts.get((table, kind))
             if counts is None:
                 if len(self._counts) >= TABLES_MAX:
@@ -111,7 +113,7 @@ class CommitTally:
 
     def figures(self) -> tuple[CommitFigures, ...]:
         """What was counted so far, by table and kind."""
-        with self._guard:
+        with self._guard.value:
             return tuple(
                 CommitFigures(
                     table,

@@ -22,7 +22,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,6 +40,7 @@ from tidelake.store.lsm.compaction_picker import Pick
 from tidelake.store.lsm.keyed_file import row_fields
 from tidelake.store.lsm.levels import SortedRun
 from tidelake.store.rolling import RollingWriter
+from tidelake.telemetry import kept_property
 from tidelake.types import DataField
 
 CLUSTERED_LEVEL = 1
@@ -102,7 +102,7 @@ class ClusteredBucketWriter(LsmBucketWriter):
         for group in groups:
             self._sort_again(group)
 
-    @cached_property
+    @kept_property
     def _order(self) -> tuple[DataField, ...]:
         """The columns that files above level 0 are sorted by."""
         return tuple(map(self._context.schema.field, file_order_columns(self._context.options)))

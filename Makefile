@@ -41,18 +41,13 @@ demo: setup ## the main job: a year of real flights through Spark, in three acts
 	$(BIN)/python examples/flights/demo.py $(WAREHOUSE)
 
 SQL_DEMO := out/flights-sql
-SQL_WAREHOUSE = $(or $(WAREHOUSE),$(SQL_DEMO)/warehouse)
-demo-sql: setup ## the same year in SQL alone, by `tidelake sql`, or BY=spark.sql: examples/flights/flights.sql, every result checked
+demo-sql: setup ## the same year in SQL alone, by `tidelake sql`: examples/flights/flights.sql, every result checked
 	@rm -rf $(SQL_DEMO)
 	$(BIN)/python examples/flights/source.py $(SQL_DEMO)
-ifeq ($(BY),spark.sql)
-	$(BIN)/python examples/flights/plain_sql.py $(SQL_DEMO) $(SQL_WAREHOUSE)
-else
-	$(BIN)/python -m tidelake sql --warehouse $(SQL_WAREHOUSE) --master 'local[2]' --echo --timing \
+	$(BIN)/python -m tidelake sql --warehouse $(or $(WAREHOUSE),$(SQL_DEMO)/warehouse) --master 'local[2]' --echo --timing \
 	  --command 'CREATE TEMPORARY VIEW raw AS SELECT * FROM parquet.`$(SQL_DEMO)/flights.parquet`' \
 	  --file examples/flights/flights.sql
-endif
-	@echo "Warehouse: $(SQL_WAREHOUSE)  (tidelake sql --warehouse $(SQL_WAREHOUSE) --database air)"
+	@echo "Warehouse: $(or $(WAREHOUSE),$(SQL_DEMO)/warehouse)  (tidelake sql --warehouse $(or $(WAREHOUSE),$(SQL_DEMO)/warehouse) --database air)"
 
 demo-cdc: setup ## a PostgreSQL that programs change all the time, kept equal in the lake by one command, over a kill; Spark reads it
 	$(BIN)/python examples/cdc/demo.py
@@ -118,7 +113,7 @@ $(DBT_STAMP): $(STAMP)
 $(SPARK_CLASSES): $(STAMP)
 	PYTHONPATH=src:tests $(BIN)/python tests/spark_classes.py
 
-sparks: setup ## what every Spark must do, on 4.0, 4.1 and 4.2, each in an environment of its own in .sparks
+sparks: setup ## what every Spark must do, on 4.0 to 4.3, the older ones in environments of .sparks; the docs' table of versions is made of it
 	PYTHONPATH=src:tests $(BIN)/python scripts/sparks.py
 
 stores: setup ## the tests on real stores: MinIO (built by Go), Azurite (by npm) and HDFS (jars) are fetched into .stores the first time
@@ -246,4 +241,4 @@ serve-docs: setup ## read the documentation while writing it
 	$(BIN)/mkdocs serve
 
 clean: ## remove what can be made again, the virtualenvs too
-	rm -rf $(VENV) $(VENV)-* .stores site build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-* .sparks .stores site build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

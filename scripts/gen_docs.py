@@ -20,6 +20,7 @@ from options_stub import options_stub
 from package_page import package_pages
 from prose import wrapped
 from sql_page import sql_page
+from versions_page import compatibility_page
 
 from tidelake.maintenance import PROCEDURES, REFUSED, Parameter, Procedure
 from tidelake.options.declared import THEMES
@@ -158,6 +159,7 @@ def _parameter_row(parameter: Parameter) -> tuple[str, ...]:
 PAGES: Mapping[str, Callable[[], str]] = {
     "adr/index.md": lambda: adr_page(DOCS / "adr"),
     "cli.md": cli_page,
+    "compatibility.md": compatibility_page,
     "errors.md": errors_page,
     "names-from-elsewhere.md": names_page,
     "options.md": options_page,

@@ -14,6 +14,7 @@ import traceback
 from pathlib import Path
 from time import monotonic
 
+import pyspark
 from pyspark.sql import SparkSession
 
 WORK = Path(sys.argv[1])
@@ -21,6 +22,8 @@ PROOF_S = float(sys.argv[2])
 URL = os.environ["SPARK_URL"]
 WAIT_S = 120
 KEYS = 40
+IS_OLDEST = pyspark.__version__.startswith("4.0.")
+"""It has no `FROM STREAM`, and no `PRIMARY KEY`."""
 
 
 def rows(frame) -> list[list[object]]:
@@ -40,6 +43,14 @@ def client() -> SparkSession:
     return SparkSession.builder.remote(URL).create()
 
 
+def create_keyed(spark, name: str, columns: str) -> None:
+    """A table whose key is its first column."""
+    key = columns.partition(" ")[0]
+    word = "" if IS_OLDEST else f", PRIMARY KEY ({key}) NOT ENFORCED"
+    options = "'bucket' = '2'" + (f", 'primary-key' = '{key}'" if IS_OLDEST else "")
+    spark.sql(f"CREATE TABLE served.shop.{name} ({columns}{word}) TBLPROPERTIES ({options})")
+
+
 def stranger(one, other) -> object:
     """Who does not know the token gets nothing."""
     place = URL.partition("token=")[0] + "token=" + "0" * 30
@@ -48,10 +59,7 @@ def stranger(one, other) -> object:
 
 def statements(one, other) -> object:
     one.sql("CREATE DATABASE served.shop")
-    one.sql(
-        "CREATE TABLE served.shop.items (item STRING, n INT, PRIMARY KEY (item) NOT ENFORCED)"
-        " TBLPROPERTIES ('bucket' = '2')"
-    )
+    create_keyed(one, "items", "item STRING, n INT")
     one.sql("INSERT INTO served.shop.items VALUES ('tea', 1), ('oil', 2), ('rye', 3)")
     one.sql("INSERT INTO served.shop.items SELECT 'tea', 10")
     other.range(2).selectExpr("concat('x', id) AS item", "int(id) AS n").writeTo(
@@ -125,9 +133,11 @@ def streams(one, other) -> object:
         _stream(one, "said", "heard")
         other.sql("INSERT INTO served.shop.said VALUES (7)")
     one.sql("CREATE TABLE served.shop.merged (n BIGINT, seen INT)")
+    said = "served.shop.said"
+    by_name = one.readStream.table
+    frame = by_name(said) if IS_OLDEST else one.sql(f"SELECT n FROM STREAM {said}")
     query = (
-        one.sql("SELECT n FROM STREAM served.shop.said")
-        .writeStream.foreachBatch(_merge)
+        frame.writeStream.foreachBatch(_merge)
         .option("checkpointLocation", str(WORK / "of-merged"))
         .trigger(availableNow=True)
         .start()
@@ -190,10 +200,7 @@ def leaves(one, other) -> object:
 
 def proof(one, other) -> object:
     """Two clients write, merge and stream for some seconds; each knows what its keys must hold."""
-    one.sql(
-        "CREATE TABLE served.shop.kept (k BIGINT, v BIGINT, who STRING, PRIMARY KEY (k) NOT"
-        " ENFORCED) TBLPROPERTIES ('bucket' = '2')"
-    )
+    create_keyed(one, "kept", "k BIGINT, v BIGINT, who STRING")
     one.sql("CREATE TABLE served.shop.log (k BIGINT, v BIGINT) ")
     for name in ("a", "b"):
         one.sql(f"CREATE TABLE served.shop.copy_{name} (k BIGINT, v BIGINT)")

@@ -11,6 +11,7 @@ import sys
 import traceback
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -18,6 +19,7 @@ from pyspark.sql import functions as F
 
 import tidelake.spark
 from tidelake.errors import TidelakeError
+from tidelake.spark.versions import FORMAT_STREAMS_READ, has
 
 WORK = Path(sys.argv[1])
 WAREHOUSE = WORK / "warehouse"
@@ -244,7 +246,13 @@ def streams(spark, lake) -> object:
     log = rows(
         lake.sql("SELECT commit_identifier FROM sunk$snapshots WHERE commit_kind = 'APPEND'")
     )
-    return [errors, rows(lake.table("shop.sunk")), log, _copied(spark, lake)]
+    copied = partial(_copied, spark, lake)
+    return [
+        errors,
+        rows(lake.table("shop.sunk")),
+        log,
+        copied() if has(FORMAT_STREAMS_READ) else refused(copied),
+    ]
 
 
 def _copied(spark, lake) -> list[list[object]]:

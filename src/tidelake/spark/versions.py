@@ -59,7 +59,7 @@ ARROW_UDFS = Capability(
 STREAM_RELATIONS = Capability(
     "`SELECT ... FROM STREAM t` by plain `spark.sql`", "4.1", "`readStream.table`, `tl.sql`"
 )
-CHANGELOGS = Capability("`SELECT ... FROM t CHANGES` by plain `spark.sql`", "4.3", "`tl.changes`")
+CHANGELOGS = Capability("`SELECT ... FROM t CHANGES` by plain `spark.sql`", "4.2", "`tl.changes`")
 CONSTRAINTS = Capability(
     "`PRIMARY KEY` in `CREATE TABLE` by plain `spark.sql`", "4.1", "the property `primary-key`"
 )

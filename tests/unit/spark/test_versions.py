@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import inspect
+import json
 from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
+from spark import test_every_version
 
 from tidelake.errors import UnsupportedError
 from tidelake.spark import versions
@@ -20,14 +24,54 @@ from tidelake.spark.versions import (
     session_has,
 )
 
-PAGE = Path(__file__).parents[3] / "docs" / "compatibility.md"
+ROOT = Path(__file__).parents[3]
+RECORD = json.loads((ROOT / "tests" / "spark" / "every_version.json").read_text())
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES, ids=lambda one: one.name)
-def test_the_page_has_each_capability(capability):
-    row = f"| {capability.name} | {capability.since} | {capability.before} |"
-    assert row in PAGE.read_text().splitlines()
-    assert capability.since in MINORS[1:]
+@pytest.fixture
+def page():
+    """The module that makes the table of the docs."""
+    path = ROOT / "scripts" / "versions_page.py"
+    spec = importlib.util.spec_from_file_location("versions_page", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def shown(test):
+    """What a test of every version says that it shows."""
+    (mark,) = [one for one in test.pytestmark if one.name == "shows"]
+    return mark.args[0]
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_the_record_of_a_version_is_of_the_tests_that_there_are(minor):
+    tests = inspect.getmembers(test_every_version, inspect.isfunction)
+    wanted = {}
+    for name, test in tests:
+        if not name.startswith("test_"):
+            continue
+        wanted[name] = {"shows": getattr(shown(test), "name", shown(test))}
+        if isinstance(shown(test), Capability):
+            wanted[name]["has"] = versions.has(shown(test), f"{minor}.0")
+    assert RECORD[minor]["tests"] == wanted, "run 'make sparks'"
+    assert versions.minor_of(RECORD[minor]["pyspark"]) == minor
+
+
+def test_each_capability_is_shown_by_a_test():
+    named = [test["shows"] for test in RECORD[MINORS[-1]]["tests"].values()]
+    assert {one.name for one in CAPABILITIES} <= set(named)
+    assert len(named) == len(set(named))
+    assert all(one.since in MINORS[1:] for one in CAPABILITIES)
+
+
+def test_the_table_says_what_was_seen(page):
+    later = next(one for one in CAPABILITIES if one.since == MINORS[1])
+    row = f"| {later.name} | {later.before} | yes | yes | yes |"
+    assert row in page.versions_table(RECORD).splitlines()
+    tried = {minor: RECORD[minor] for minor in MINORS[1:]}
+    with pytest.raises(AssertionError, match=r"tried were 4\.1, 4\.2, 4\.3"):
+        page.versions_table(tried)
 
 
 def test_what_a_version_has():

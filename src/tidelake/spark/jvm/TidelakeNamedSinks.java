@@ -20,11 +20,6 @@ import scala.collection.immutable.Seq;
  */
 public final class TidelakeNamedSinks extends Rule {
   private static final String RULES = "extendedResolutionRules";
-  private static final String CHECKS = "ResolveWriteToStream";
-
-  private final Seq others;
-
-  private TidelakeNamedSinks(Seq others) { this.others = others; }
 
   public static void install(SparkSession session) throws IllegalAccessException {
     Analyzer analyzer = session.sessionState().analyzer();
@@ -32,7 +27,7 @@ public final class TidelakeNamedSinks extends Rule {
     for (int i = 0; i < known.size(); i++) {
       if (known.apply(i) instanceof TidelakeNamedSinks) return;
     }
-    Seq rules = (Seq) known.prepended(new TidelakeNamedSinks(known));
+    Seq rules = (Seq) known.prepended(new TidelakeNamedSinks());
     for (Class kind = analyzer.getClass(); kind != null; kind = kind.getSuperclass()) {
       Field[] fields = kind.getDeclaredFields();
       for (int i = 0; i < fields.length; i++) {
@@ -62,20 +57,6 @@ public final class TidelakeNamedSinks extends Rule {
       String name = given.productElementName(i);
       parts[i] = part == table ? sink : name.equals("catalogTable") ? shown : part;
     }
-    try {
-      return checked((TreeNode) given.makeCopy(parts));
-    } catch (Throwable error) {
-      ((BiFunction) table).apply(null, Boolean.FALSE);
-      throw error;
-    }
-  }
-
-  /** Spark's own checks, of the output mode and the checkpoint. */
-  private TreeNode checked(TreeNode plan) {
-    for (int i = 0; i < others.size(); i++) {
-      Rule rule = (Rule) others.apply(i);
-      if (rule.ruleName().endsWith(CHECKS)) return rule.apply(plan);
-    }
-    return plan;
+    return (TreeNode) given.makeCopy(parts);
   }
 }

@@ -41,13 +41,18 @@ demo: setup ## the main job: a year of real flights through Spark, in three acts
 	$(BIN)/python examples/flights/demo.py $(WAREHOUSE)
 
 SQL_DEMO := out/flights-sql
-demo-sql: setup ## the same year in SQL alone, by `tidelake sql`: examples/flights/flights.sql, every result checked
+SQL_WAREHOUSE = $(or $(WAREHOUSE),$(SQL_DEMO)/warehouse)
+demo-sql: setup ## the same year in SQL alone, by `tidelake sql`, or BY=spark.sql: examples/flights/flights.sql, every result checked
 	@rm -rf $(SQL_DEMO)
 	$(BIN)/python examples/flights/source.py $(SQL_DEMO)
-	$(BIN)/python -m tidelake sql --warehouse $(or $(WAREHOUSE),$(SQL_DEMO)/warehouse) --master 'local[2]' --echo --timing \
+ifeq ($(BY),spark.sql)
+	$(BIN)/python examples/flights/plain_sql.py $(SQL_DEMO) $(SQL_WAREHOUSE)
+else
+	$(BIN)/python -m tidelake sql --warehouse $(SQL_WAREHOUSE) --master 'local[2]' --echo --timing \
 	  --command 'CREATE TEMPORARY VIEW raw AS SELECT * FROM parquet.`$(SQL_DEMO)/flights.parquet`' \
 	  --file examples/flights/flights.sql
-	@echo "Warehouse: $(or $(WAREHOUSE),$(SQL_DEMO)/warehouse)  (tidelake sql --warehouse $(or $(WAREHOUSE),$(SQL_DEMO)/warehouse) --database air)"
+endif
+	@echo "Warehouse: $(SQL_WAREHOUSE)  (tidelake sql --warehouse $(SQL_WAREHOUSE) --database air)"
 
 demo-cdc: setup ## a PostgreSQL that programs change all the time, kept equal in the lake by one command, over a kill; Spark reads it
 	$(BIN)/python examples/cdc/demo.py

@@ -157,6 +157,8 @@ class Sizes:
     """Drawn lives of a table beside runs that remove its orphan files."""
     upkeep_runs: int
     """Seeded runs of writers beside all that keeps a table small."""
+    upkeep_forks: int
+    """Other rounds that are tried before each round of such a run."""
     statement_seeds: tuple[int, ...]
     """Of the statements on each kind of table; those of seed 7 meet every kind soon."""
     statements: int
@@ -243,7 +245,8 @@ SMALL = Sizes(
     spark_mask_tables=2,
     old_times_step=11,
     orphan_lives=6,
-    upkeep_runs=8,
+    upkeep_runs=12,
+    upkeep_forks=14,
     statement_seeds=(7,),
     statements=8,
     partition_times=40,
@@ -322,7 +325,8 @@ FULL = Sizes(
     spark_mask_tables=40,
     old_times_step=1,
     orphan_lives=400,
-    upkeep_runs=8_000,
+    upkeep_runs=1_000,
+    upkeep_forks=14,
     statement_seeds=tuple(range(10)),
     statements=25,
     partition_times=300,

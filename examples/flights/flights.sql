@@ -1,13 +1,14 @@
 -- A year of real flights in SQL alone, run by `make demo-sql`. The raw data is a view `raw` over a
 -- Parquet file, made before this file is run (tidelake sql -c "CREATE TEMPORARY VIEW raw AS ..." -f ...).
+-- All of it is Spark's own SQL, so plain spark.sql runs it, too: `make demo-sql BY=spark.sql`.
 --
 -- First act: one row a flight, upserted and deleted as its fate becomes known, quarter by quarter.
 -- Second act: three streams fill one row a flight; delays per airline follow its changelog, and a
 -- cancellation takes back what its flight had added. Every result is compared with what the raw data
 -- says; a difference raises an error, and the program ends with 1.
 
-SET 'spark.sql.session.timeZone' = 'UTC';
-SET 'spark.sql.shuffle.partitions' = '2';
+SET spark.sql.session.timeZone = UTC;
+SET spark.sql.shuffle.partitions = 2;
 CREATE DATABASE air;
 USE air;
 
@@ -51,10 +52,10 @@ CREATE TABLE flights (
     month INT, day INT, carrier STRING, flight INT, origin STRING,
     dest STRING, tailnum STRING, distance INT,
     status STRING, dep_delay INT, arr_delay INT, air_time INT,
-    updated_at TIMESTAMP_LTZ(6),
+    updated_at TIMESTAMP_LTZ,
     kind STRING,
     PRIMARY KEY (month, day, carrier, flight, origin) NOT ENFORCED
-) PARTITIONED BY (month) WITH (
+) PARTITIONED BY (month) TBLPROPERTIES (
     'bucket' = '1',
     'sequence.field' = 'updated_at',
     'rowkind.field' = 'kind'
@@ -95,15 +96,15 @@ INSERT INTO flights
 SELECT month, day, carrier, flight, origin, dest, tailnum, distance, 'scheduled', NULL, NULL, NULL,
     published_at, '+I' FROM facts;
 INSERT INTO flights SELECT e.* FROM events e JOIN quarters ON updated_at >= begins AND updated_at < ends AND quarter = 1;
-ALTER TABLE flights CREATE TAG q1;
+CALL sys.create_tag(table => 'air.flights', tag => 'q1');
 INSERT INTO flights SELECT e.* FROM events e JOIN quarters ON updated_at >= begins AND updated_at < ends AND quarter = 2;
-ALTER TABLE flights CREATE TAG q2;
+CALL sys.create_tag(table => 'air.flights', tag => 'q2');
 INSERT INTO flights SELECT e.* FROM events e JOIN quarters ON updated_at >= begins AND updated_at < ends AND quarter = 3;
-ALTER TABLE flights CREATE TAG q3;
+CALL sys.create_tag(table => 'air.flights', tag => 'q3');
 INSERT INTO flights SELECT e.* FROM events e JOIN quarters ON updated_at >= begins AND updated_at < ends AND quarter = 4;
-ALTER TABLE flights CREATE TAG q4;
+CALL sys.create_tag(table => 'air.flights', tag => 'q4');
 
-SELECT snapshot_id, commit_kind, total_record_count, delta_record_count FROM flights$snapshots ORDER BY snapshot_id;
+SELECT snapshot_id, commit_kind, total_record_count, delta_record_count FROM `flights$snapshots` ORDER BY snapshot_id;
 
 -- Time travel: flights by status as they were in summer, and as they are.
 SELECT coalesce(june.status, december.status) AS status, june.flights AS end_of_june, december.flights AS end_of_year
@@ -132,11 +133,11 @@ FROM (
 -- cancellation. The stamp of a stream decides for its columns, not the order in which records come.
 CREATE TABLE board (
     month INT, day INT, carrier STRING, flight INT, origin STRING,
-    dest STRING, tailnum STRING, distance INT, state STRING, scheduled_at TIMESTAMP_LTZ(6),
-    dep_time INT, dep_delay INT, departed_at TIMESTAMP_LTZ(6),
-    arr_time INT, arr_delay INT, air_time INT, landed_at TIMESTAMP_LTZ(6),
+    dest STRING, tailnum STRING, distance INT, state STRING, scheduled_at TIMESTAMP_LTZ,
+    dep_time INT, dep_delay INT, departed_at TIMESTAMP_LTZ,
+    arr_time INT, arr_delay INT, air_time INT, landed_at TIMESTAMP_LTZ,
     PRIMARY KEY (month, day, carrier, flight, origin) NOT ENFORCED
-) PARTITIONED BY (month) WITH (
+) PARTITIONED BY (month) TBLPROPERTIES (
     'bucket' = '1',
     'merge-engine' = 'partial-update',
     'fields.scheduled_at.sequence-group' = 'dest,tailnum,distance,state',
@@ -153,7 +154,7 @@ CREATE TABLE delays (
     worst INT,
     kind STRING,
     PRIMARY KEY (carrier, month, day) NOT ENFORCED
-) WITH (
+) TBLPROPERTIES (
     'bucket' = '1',
     'merge-engine' = 'aggregation',
     'fields.default-aggregate-function' = 'sum',
@@ -193,11 +194,11 @@ FROM facts JOIN quarters ON landed_at >= begins AND landed_at < ends;
 -- a row that went takes it back.
 INSERT INTO board (month, day, carrier, flight, origin, dest, tailnum, distance, state, scheduled_at)
 SELECT * EXCEPT (part) FROM schedule_stream WHERE part = 0;
-ALTER TABLE board CREATE TAG part0;
+CALL sys.create_tag(table => 'air.board', tag => 'part0');
 INSERT INTO delays
 SELECT carrier, month, day, 1, distance, IF(dep_delay IS NULL, 0, 1), coalesce(dep_delay, 0),
     IF(arr_delay IS NULL, 0, 1), coalesce(arr_delay, 0), dep_delay, IF(rowkind LIKE '+%', '+I', '-D')
-FROM board$audit_log /*+ OPTIONS('incremental-between' = '0,part0') */ WHERE state = 'planned';
+FROM `board$audit_log` WITH ('incremental-between' = '0,part0') WHERE state = 'planned';
 
 -- The first part.
 INSERT INTO board (month, day, carrier, flight, origin, dest, tailnum, distance, state, scheduled_at)
@@ -206,11 +207,11 @@ INSERT INTO board (month, day, carrier, flight, origin, dep_time, dep_delay, dep
 SELECT * EXCEPT (part) FROM departure_stream WHERE part = 1;
 INSERT INTO board (month, day, carrier, flight, origin, arr_time, arr_delay, air_time, landed_at)
 SELECT * EXCEPT (part) FROM arrival_stream WHERE part = 1;
-ALTER TABLE board CREATE TAG part1;
+CALL sys.create_tag(table => 'air.board', tag => 'part1');
 INSERT INTO delays
 SELECT carrier, month, day, 1, distance, IF(dep_delay IS NULL, 0, 1), coalesce(dep_delay, 0),
     IF(arr_delay IS NULL, 0, 1), coalesce(arr_delay, 0), dep_delay, IF(rowkind LIKE '+%', '+I', '-D')
-FROM board$audit_log /*+ OPTIONS('incremental-between' = 'part0,part1') */ WHERE state = 'planned';
+FROM `board$audit_log` WITH ('incremental-between' = 'part0,part1') WHERE state = 'planned';
 
 -- The second part.
 INSERT INTO board (month, day, carrier, flight, origin, dest, tailnum, distance, state, scheduled_at)
@@ -219,11 +220,11 @@ INSERT INTO board (month, day, carrier, flight, origin, dep_time, dep_delay, dep
 SELECT * EXCEPT (part) FROM departure_stream WHERE part = 2;
 INSERT INTO board (month, day, carrier, flight, origin, arr_time, arr_delay, air_time, landed_at)
 SELECT * EXCEPT (part) FROM arrival_stream WHERE part = 2;
-ALTER TABLE board CREATE TAG part2;
+CALL sys.create_tag(table => 'air.board', tag => 'part2');
 INSERT INTO delays
 SELECT carrier, month, day, 1, distance, IF(dep_delay IS NULL, 0, 1), coalesce(dep_delay, 0),
     IF(arr_delay IS NULL, 0, 1), coalesce(arr_delay, 0), dep_delay, IF(rowkind LIKE '+%', '+I', '-D')
-FROM board$audit_log /*+ OPTIONS('incremental-between' = 'part1,part2') */ WHERE state = 'planned';
+FROM `board$audit_log` WITH ('incremental-between' = 'part1,part2') WHERE state = 'planned';
 
 -- The third part.
 INSERT INTO board (month, day, carrier, flight, origin, dest, tailnum, distance, state, scheduled_at)
@@ -232,11 +233,11 @@ INSERT INTO board (month, day, carrier, flight, origin, dep_time, dep_delay, dep
 SELECT * EXCEPT (part) FROM departure_stream WHERE part = 3;
 INSERT INTO board (month, day, carrier, flight, origin, arr_time, arr_delay, air_time, landed_at)
 SELECT * EXCEPT (part) FROM arrival_stream WHERE part = 3;
-ALTER TABLE board CREATE TAG part3;
+CALL sys.create_tag(table => 'air.board', tag => 'part3');
 INSERT INTO delays
 SELECT carrier, month, day, 1, distance, IF(dep_delay IS NULL, 0, 1), coalesce(dep_delay, 0),
     IF(arr_delay IS NULL, 0, 1), coalesce(arr_delay, 0), dep_delay, IF(rowkind LIKE '+%', '+I', '-D')
-FROM board$audit_log /*+ OPTIONS('incremental-between' = 'part2,part3') */ WHERE state = 'planned';
+FROM `board$audit_log` WITH ('incremental-between' = 'part2,part3') WHERE state = 'planned';
 
 -- The fourth part.
 INSERT INTO board (month, day, carrier, flight, origin, dest, tailnum, distance, state, scheduled_at)
@@ -245,26 +246,26 @@ INSERT INTO board (month, day, carrier, flight, origin, dep_time, dep_delay, dep
 SELECT * EXCEPT (part) FROM departure_stream WHERE part = 4;
 INSERT INTO board (month, day, carrier, flight, origin, arr_time, arr_delay, air_time, landed_at)
 SELECT * EXCEPT (part) FROM arrival_stream WHERE part = 4;
-ALTER TABLE board CREATE TAG part4;
+CALL sys.create_tag(table => 'air.board', tag => 'part4');
 INSERT INTO delays
 SELECT carrier, month, day, 1, distance, IF(dep_delay IS NULL, 0, 1), coalesce(dep_delay, 0),
     IF(arr_delay IS NULL, 0, 1), coalesce(arr_delay, 0), dep_delay, IF(rowkind LIKE '+%', '+I', '-D')
-FROM board$audit_log /*+ OPTIONS('incremental-between' = 'part3,part4') */ WHERE state = 'planned';
+FROM `board$audit_log` WITH ('incremental-between' = 'part3,part4') WHERE state = 'planned';
 
 -- The last part.
 INSERT INTO board (month, day, carrier, flight, origin, dest, tailnum, distance, state, scheduled_at)
 SELECT * EXCEPT (part) FROM schedule_stream WHERE part = 5;
 INSERT INTO board (month, day, carrier, flight, origin, dep_time, dep_delay, departed_at)
 SELECT * EXCEPT (part) FROM departure_stream WHERE part = 5;
-ALTER TABLE board CREATE TAG part5;
+CALL sys.create_tag(table => 'air.board', tag => 'part5');
 INSERT INTO delays
 SELECT carrier, month, day, 1, distance, IF(dep_delay IS NULL, 0, 1), coalesce(dep_delay, 0),
     IF(arr_delay IS NULL, 0, 1), coalesce(arr_delay, 0), dep_delay, IF(rowkind LIKE '+%', '+I', '-D')
-FROM board$audit_log /*+ OPTIONS('incremental-between' = 'part4,part5') */ WHERE state = 'planned';
+FROM `board$audit_log` WITH ('incremental-between' = 'part4,part5') WHERE state = 'planned';
 
 -- The flight that left last, 21 hours and 41 minutes late, as the changelog tells of it.
 SELECT rowkind, state, tailnum, dep_time, dep_delay, arr_time, arr_delay
-FROM board$audit_log /*+ OPTIONS('incremental-between' = '0,part5') */
+FROM `board$audit_log` WITH ('incremental-between' = '0,part5')
 WHERE month = 1 AND day = 9 AND carrier = 'HA' AND flight = 51;
 
 -- What both tables must hold, from each flight's own facts.
@@ -293,7 +294,7 @@ GROUP BY carrier, month, day;
 CREATE TEMPORARY VIEW replayed_board AS
 SELECT * EXCEPT (times) FROM (
     SELECT * EXCEPT (rowkind), sum(IF(rowkind LIKE '+%', 1, -1)) AS times
-    FROM board$audit_log /*+ OPTIONS('incremental-between' = '0,part5') */
+    FROM `board$audit_log` WITH ('incremental-between' = '0,part5')
     GROUP BY ALL
 ) WHERE times <> 0;
 
@@ -304,11 +305,11 @@ FROM (
     (SELECT * FROM expected_board EXCEPT ALL SELECT * FROM replayed_board)
 );
 
-ALTER TABLE delays CREATE TAG part5;
+CALL sys.create_tag(table => 'air.delays', tag => 'part5');
 CREATE TEMPORARY VIEW replayed_delays AS
 SELECT * EXCEPT (times) FROM (
     SELECT * EXCEPT (rowkind, kind), sum(IF(rowkind LIKE '+%', 1, -1)) AS times
-    FROM delays$audit_log /*+ OPTIONS('incremental-between' = '0,part5') */
+    FROM `delays$audit_log` WITH ('incremental-between' = '0,part5')
     GROUP BY ALL
 ) WHERE times <> 0;
 
@@ -323,7 +324,7 @@ FROM (
 CREATE TEMPORARY VIEW expected_late AS
 SELECT carrier, count(*) AS flights, sum(dep_delay) AS late_minutes FROM facts WHERE cancelled_at IS NULL GROUP BY carrier;
 
-SELECT count(*) AS files, sum(record_count) AS records, sum(file_size_in_bytes) AS bytes FROM board$files;
+SELECT count(*) AS files, sum(record_count) AS records, sum(file_size_in_bytes) AS bytes FROM `board$files`;
 CREATE TEMPORARY VIEW late_before AS
 SELECT carrier, count(*) AS flights, sum(dep_delay) AS late_minutes
 FROM board VERSION AS OF 'part5' WHERE state = 'planned' GROUP BY carrier;
@@ -336,9 +337,9 @@ FROM (
     (SELECT * FROM expected_late EXCEPT ALL SELECT * FROM late_before)
 );
 
-CALL sys.compact(table => 'board', compact_strategy => 'full');
-CALL sys.compact(table => 'delays', compact_strategy => 'full');
-SELECT count(*) AS files, sum(record_count) AS records, sum(file_size_in_bytes) AS bytes FROM board$files;
+CALL sys.compact(table => 'air.board', compact_strategy => 'full');
+CALL sys.compact(table => 'air.delays', compact_strategy => 'full');
+SELECT count(*) AS files, sum(record_count) AS records, sum(file_size_in_bytes) AS bytes FROM `board$files`;
 CREATE TEMPORARY VIEW late_after AS
 SELECT carrier, count(*) AS flights, sum(dep_delay) AS late_minutes FROM board WHERE state = 'planned' GROUP BY carrier;
 SELECT * FROM late_after ORDER BY carrier;
@@ -365,13 +366,13 @@ FROM (
     (SELECT * FROM expected_delays EXCEPT ALL SELECT * EXCEPT (kind) FROM delays)
 );
 
-ALTER TABLE board CREATE TAG compacted;
-ALTER TABLE delays CREATE TAG compacted;
+CALL sys.create_tag(table => 'air.board', tag => 'compacted');
+CALL sys.create_tag(table => 'air.delays', tag => 'compacted');
 SELECT IF(count(*) = 0, 'none', raise_error(concat(count(*), ' changes told by the compaction'))) AS changes_told
 FROM (
-    SELECT rowkind FROM board$audit_log /*+ OPTIONS('incremental-between' = 'part5,compacted') */
+    SELECT rowkind FROM `board$audit_log` WITH ('incremental-between' = 'part5,compacted')
     UNION ALL
-    SELECT rowkind FROM delays$audit_log /*+ OPTIONS('incremental-between' = 'part5,compacted') */
+    SELECT rowkind FROM `delays$audit_log` WITH ('incremental-between' = 'part5,compacted')
 );
 
 -- The answer: who is late, and how much of it they make good in the air.

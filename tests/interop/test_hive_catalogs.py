@@ -17,6 +17,7 @@ from interop.catalog_peer import CatalogPeer, PeerError
 from interop.readers import AbsentError, JavaCore21, _tool
 from tidelake import AddColumn, DropColumn
 from tidelake.errors import AlreadyExistsError, StorageRefusedError
+from tidelake.maintenance import call
 
 COLUMNS = {"k": "BIGINT NOT NULL", "v": "STRING"}
 UNCACHED = {"cache-enabled": "false"}  # Java keeps tables that it has opened
@@ -209,5 +210,10 @@ def test_partitions_are_shown_as_they_are_written_and_dropped(ours):
     table.drop_partitions([{"day": "a"}])
     assert [p.values for p in register.partitions(found)] == [("b",)]
     ours.rename_table("parts.t", "parts.u")
-    (left,) = register.partitions(entry(ours, "parts.u"))
+    moved = entry(ours, "parts.u")
+    (left,) = register.partitions(moved)
     assert left.location.endswith("/parts.db/u/day=b")
+    ours.table("parts.u").set_options({"partition.mark-done-action": "mark-event"})
+    call(ours, "mark_partition_done", ("parts.u", "day=b"), {})
+    with pytest.raises(StorageRefusedError, match="No value found for partition column: day"):
+        register.mark_done(moved, {"hour": "b"})

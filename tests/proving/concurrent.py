@@ -69,8 +69,6 @@ SLOW = frozenset({"upsert", "delete", "update", "overwrite", "replay", "compact"
 """Operations that are stopped in their midst."""
 WRITES = frozenset({"upsert", "delete", "update", "overwrite", "replay"})
 COMPACTS = frozenset({"compact", "compact_full"})
-PROBE_SHARE = 0.02
-"""Of all calls, those behind which somebody reads the newest state."""
 DEATH_SHARE = 0.25
 
 
@@ -136,6 +134,8 @@ class Meeting:
 
     operations: tuple[tuple[str, int], ...] = OPERATIONS
     slow: frozenset[str] = SLOW
+    probe_share = 0.02
+    """Of all calls, those behind which somebody reads the newest state."""
     stops_at_a_call = 1
     """How often of five and these a process is stopped at any call, and not beside a put."""
 
@@ -151,6 +151,10 @@ class Meeting:
         self.commits: list[Commit] = []
         self.rows_drawn = 0
         self.jobs_count = 0
+        self.schedules: list[int] = []
+        """Of each schedule the number of its processes."""
+        self.seen: State | None = None
+        """The state that was read last."""
         self.trace: list[str] = []
 
     def _draw_shape(self) -> Shape:
@@ -197,6 +201,14 @@ class Meeting:
 
     # -- rounds ----------------------------------------------------------------------------------
     def _round(self) -> None:
+        self._meet()
+        if self.rng.random() < 0.5:
+            name = self.rng.choice(["upsert", "compact", "expire", "roll_back", "read"])
+            self._together([self._job(name, self.rng.choice(self.slots))])
+            self._quiet()
+
+    def _meet(self) -> None:
+        """Several processes act, and then all is looked at."""
         names, weights = zip(*self.operations, strict=True)
         count = self.rng.choice([2, 2, 3, 4])
         slots = self.rng.sample(self.slots, k=count)
@@ -209,15 +221,12 @@ class Meeting:
         self._together(jobs)
         self._mend()
         self._quiet()
-        if self.rng.random() < 0.5:
-            name = self.rng.choice(["upsert", "compact", "expire", "roll_back", "read"])
-            self._together([self._job(name, self.rng.choice(self.slots))])
-            self._quiet()
 
     def _together(self, jobs: Sequence[Job | None]) -> None:
         own = [job for job in jobs if job is not None]
         if not own:
             return
+        self.schedules.append(len(own))
         for job in own:
             job.began = len(self.lineage.history) - 1
             name = f"{job.name}-{job.slot.number}"
@@ -237,7 +246,7 @@ class Meeting:
                 self._probe(state)
             if process.is_done:
                 self._judge(job, own)
-            elif self.rng.random() < PROBE_SHARE:
+            elif self.rng.random() < self.probe_share:
                 self._probe(None, beside=own)
 
         take_turns([job.process for job in own], choose, after)
@@ -525,6 +534,7 @@ class Meeting:
             raise Broken(f"{what} fails: {error!r}") from error
         if got != expected.content:
             raise Broken(f"{what} sees {difference(got, expected.content)}")
+        self.seen = expected
 
     def _judge(self, job: Job, beside: Sequence[Job]) -> None:
         """How an operation ended, and what it said."""
@@ -608,9 +618,9 @@ class Meeting:
         lost = {n for n in lineage.lasting if n not in newest.commits}
         if lost:
             raise Broken(f"commits {sorted(lost)} are lost from snapshot {newest.snapshot_id}")
-        self._probe(None)
+        self._look_again()
         table = self.reader.table(NAME)
-        names = sorted(lineage.tags)
+        names = self._tags_to_read()
         for name in names if thoroughly else self.rng.sample(names, k=min(2, len(names))):
             state = lineage.tags[name]
             if content_of(table, tag=name) != state.content:
@@ -623,6 +633,14 @@ class Meeting:
             raise Broken(f"gone, and needed: {sorted(gone)}")
         if table.count() != len(newest.content):
             raise Broken(f"count() says {table.count()}, there are {len(newest.content)} rows")
+
+    def _look_again(self) -> None:
+        """Somebody reads the newest state."""
+        self._probe(None)
+
+    def _tags_to_read(self) -> list[str]:
+        """Tags of which some are read after a round."""
+        return sorted(self.lineage.tags)
 
     def _all_works(self) -> None:
         """After all that happened the table does everything."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest import mock
 
 from py4j.protocol import Py4JError
@@ -13,7 +13,7 @@ from proving import doors
 from proving.planting import edited, passed_over, replaced, together
 from tidelake.errors import TidelakeError
 from tidelake.spark.callbacks.gateway import Gateway
-from tidelake.spark.catalog import partitions, row_changes, table, writing
+from tidelake.spark.catalog import partitions, row_changes, table, table_catalog, writing
 from tidelake.spark.jvm import slower
 from tidelake.spark.rowlevel import merge_by_join
 from tidelake.types.predicate import Not
@@ -97,6 +97,16 @@ def said_once(lake, _name):
     assert not own.changes_rows
 
 
+def key_is_declared(lake, name):
+    """A capability that this Spark has is used: a key in CREATE TABLE."""
+    text = f"CREATE TABLE {name} (k INT NOT NULL, PRIMARY KEY (k) NOT ENFORCED)"
+    with contextlib.suppress(TidelakeError):
+        doors.run(lake, text, "spark.sql")
+    made = lake.catalog.list_tables("default")
+    assert name in made, made
+    assert lake.catalog.table(f"default.{name}").primary_keys == ("k",)
+
+
 PLANTED = {
     "clauses of MERGE change places": (
         replaced(row_changes, "_merge", edited("zip(actions[::2],", "zip(actions[::2][::-1],")),
@@ -173,6 +183,10 @@ PLANTED = {
     "what runs by tl.sql only is not said": (
         replaced(row_changes, "warn_slower", passed_over),
         said_once,
+    ),
+    "the table of versions has a capability too late": (
+        replaced(table_catalog, "CONSTRAINTS", lambda one: replace(one, since="4.4")),
+        key_is_declared,
     ),
 }
 """What is planted, and what notices it."""

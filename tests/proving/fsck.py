@@ -7,6 +7,7 @@ snapshot and tag that the table retains.
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import math
@@ -19,13 +20,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import orc
 
+DECODED_MAX = 1_000
+"""Files of metadata that are kept decoded."""
+
 
 class FsckError(AssertionError):
     """The files contradict each other."""
 
 
 def _avro(fileio, path):
-    return list(fastavro.reader(io.BytesIO(fileio.read_bytes(path))))
+    """The records of a file; those of equal bytes are shared, and nobody changes them."""
+    return _decoded(fileio.read_bytes(path))
+
+
+@functools.lru_cache(DECODED_MAX)
+def _decoded(data: bytes) -> list[dict]:
+    return list(fastavro.reader(io.BytesIO(data)))
 
 
 def walk(fileio, path):

@@ -34,11 +34,20 @@ _TABLE = f"{LOCATION}/schema/schema-0"
 
 
 class Watched(MemoryFileIO):
-    """A storage that notes which files came."""
+    """A storage that notes which files came, and whether any went."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         super().__init__(clock=clock)
         self.came: list[str] = []
+        self.has_lost = False
+        """Whether a file or directory went since the lineage looked."""
+
+    def forked(self, clock: Clock) -> Watched:
+        """The same files, whose changes from now on are its own; their bytes are shared."""
+        made = Watched(clock)
+        made._files = dict(self._files)
+        made._dirs = {path: dict(names) for path, names in self._dirs.items()}
+        return made
 
     def put_if_absent(self, path: str, data: bytes, **within: object) -> bool:
         done = super().put_if_absent(path, data, **within)
@@ -50,6 +59,18 @@ class Watched(MemoryFileIO):
         super().replace(path, data, **within)
         if path.startswith(LOCATION):
             self.came.append(path)
+
+    def delete(self, path: str, **named: object) -> bool:
+        self.has_lost = True
+        return super().delete(path, **named)
+
+    def delete_dir(self, path: str) -> None:
+        self.has_lost = True
+        super().delete_dir(path)
+
+    def move_dir(self, source: str, target: str) -> None:
+        self.has_lost = True
+        super().move_dir(source, target)
 
 
 class Broken(AssertionError):
@@ -139,10 +160,20 @@ class Lineage:
         """The newest state, from the beginning on; None while there is no table."""
         self.lasting: dict[int, int] = {}
         """Commits that are there and were not rolled back; which table's they are."""
-        self.rolled_back: list[State] = []
         self.untold: set[int] = set()
         """Snapshots that a rollback took from a tag, which keeps no changelog."""
         self.empty = State(0, shape.model(), frozenset())
+
+    def forked(self, files: Watched) -> Lineage:
+        """What is known so far, on a copy of the storage; states are shared, and never changed."""
+        made = copy.copy(self)
+        made.files = files
+        made.reader = self.reader.of(files)
+        made.states, made.tags, made.known = dict(self.states), dict(self.tags), list(self.known)
+        made.branches = {name: dict(own) for name, own in self.branches.items()}
+        made.before, made.history = list(self.before), list(self.history)
+        made.lasting, made.untold = dict(self.lasting), set(self.untold)
+        return made
 
     @property
     def newest(self) -> State | None:
@@ -162,7 +193,9 @@ class Lineage:
         """
         files = self.files
         came, files.came = files.came, []
-        self._went(target)
+        if files.has_lost:
+            files.has_lost = False
+            self._went(target)
         new = []
         for path in came:
             if not files.exists(path):

@@ -28,12 +28,28 @@ class Reach:
         return self.needed | self.beside
 
 
-def reach(fileio, location: str, *, untold: Container[int] = ()) -> Reach:
+@dataclass(frozen=True)
+class Named:
+    """What a state names: paths of metadata, and names of data and index files."""
+
+    metadata: frozenset[str]
+    files: frozenset[str]
+
+
+def reach(
+    fileio,
+    location: str,
+    *,
+    untold: Container[int] = (),
+    known: dict[tuple, Named] | None = None,
+) -> Reach:
     """What the table at `location` needs of its data, changelog, index and metadata files.
 
-    Of snapshots that are `untold` the changelog has expired.
+    Of snapshots that are `untold` the changelog has expired. What is `known` of a state is not read
+    again, as names are never used twice: whoever asks looks whether what it names is there.
     """
     found = Reach()
+    known = {} if known is None else known
     files = {path.removeprefix(f"{location}/") for path, _ in walk(fileio, location)}
     by_name = {}
     for path in files:
@@ -45,11 +61,11 @@ def reach(fileio, location: str, *, untold: Container[int] = ()) -> Reach:
     for path in files:
         name = path.rsplit("/", 1)[1]
         if name.startswith("snapshot-"):
-            _of_state(fileio, location, document(path), found.needed, by_name)
+            _of_state(fileio, location, document(path), found.needed, by_name, known)
             if int(name.removeprefix("snapshot-")) not in untold:
                 _of_changelog(fileio, location, document(path), found.needed, by_name)
         elif name.startswith("tag-"):
-            _of_state(fileio, location, document(path), found.needed, by_name)
+            _of_state(fileio, location, document(path), found.needed, by_name, known)
         elif name.startswith("changelog-") and path.startswith("changelog/"):
             _of_kept(fileio, location, document(path), found, by_name, files)
     oldest = min(int(p.rsplit("-", 1)[1]) for p in files if p.startswith("snapshot/snapshot-"))
@@ -99,8 +115,18 @@ def missing(fileio, location: str, *, untold: Container[int] = ()) -> set[str]:
     return reach(fileio, location, untold=untold).needed - files
 
 
-def _of_state(fileio, location, snapshot, needed, by_name) -> None:
-    live = {}
+def _of_state(fileio, location, snapshot, needed, by_name, known) -> None:
+    lists = ("baseManifestList", "deltaManifestList", "indexManifest", "statistics")
+    key = tuple(snapshot.get(name) for name in lists)
+    if key not in known:
+        known[key] = _named(fileio, location, snapshot)
+    needed.update(known[key].metadata)
+    for name in known[key].files:
+        needed.update(by_name.get(name, [f"lost/{name}"]))
+
+
+def _named(fileio, location, snapshot) -> Named:
+    live, needed, files = {}, set(), set()
     for name in (snapshot["baseManifestList"], snapshot["deltaManifestList"]):
         needed.add(f"manifest/{name}")
         for manifest in _avro(fileio, f"{location}/manifest/{name}"):
@@ -113,14 +139,14 @@ def _of_state(fileio, location, snapshot, needed, by_name) -> None:
                 else:
                     del live[key]
     for entry in live.values():
-        needed.update(_paths(entry, by_name))
+        files.update((entry["_FILE"]["_FILE_NAME"], *entry["_FILE"]["_EXTRA_FILES"]))
     index = snapshot.get("indexManifest")
     if index:
         needed.add(f"manifest/{index}")
-        for entry in _avro(fileio, f"{location}/manifest/{index}"):
-            needed.update(by_name.get(entry["_FILE_NAME"], [f"lost/{entry['_FILE_NAME']}"]))
+        files.update(e["_FILE_NAME"] for e in _avro(fileio, f"{location}/manifest/{index}"))
     if snapshot.get("statistics"):
         needed.add(f"statistics/{snapshot['statistics']}")
+    return Named(frozenset(needed), frozenset(files))
 
 
 def _of_changelog(fileio, location, snapshot, needed, by_name) -> None:

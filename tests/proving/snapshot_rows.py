@@ -64,6 +64,12 @@ class SnapshotReader:
         self._files, self._location, self._kind = files, location, kind
         self._decoded: dict[str, list] = {}
 
+    def of(self, files) -> SnapshotReader:
+        """The same of a copy of the storage; what was decoded is shared."""
+        made = SnapshotReader(files, self._location, self._kind)
+        made._decoded = self._decoded
+        return made
+
     def document(self, path: str) -> dict:
         """A snapshot or tag, by its path below the table."""
         return json.loads(self._files.read_bytes(f"{self._location}/{path}"))

@@ -1,14 +1,14 @@
 """Runs drawn statements by three doors: plain ``spark.sql``, ``tl.sql``, and the kernel.
 
-Each door has a table of its own. A door without a kind of statement (``spark.sql`` changes no rows,
-the kernel has no MERGE) gets the rows that the statement must leave, so that all go on alike.
+Each door has a table of its own. The kernel has no MERGE: its table gets the rows that the
+statement must leave, so that all go on alike.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -32,6 +32,7 @@ from tidelake import col
 from tidelake.sql import SqlSession, execute, parse
 from tidelake.types.predicate import Not, Predicate
 
+NameOf = Callable[[str, object, dt.tzinfo], str]
 DOORS = ("spark", "tl", "kernel")
 STRUCTS = {False: "STRUCT<x: INT, y: INT>", True: "STRUCT<y: INT, x: INT>"}
 ARROW_STRUCTS = {
@@ -177,6 +178,13 @@ def text_of(given: Statement, table: str, by: str | None) -> str:
     )
 
 
+def name_by_spark(column: str, value: object, zone: dt.tzinfo) -> str:
+    """A partition as SHOW PARTITIONS of Spark's own shows it."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return f"{column}={'null' if value is None else value}"
+    return partition_name(column, value, zone)
+
+
 class Doors:
     """Three tables of one layout, and what must be in them.
 
@@ -253,13 +261,15 @@ class Doors:
     def _check(self, given: Statement, rows: pa.Table, said: str) -> None:
         assert shown(rows.to_pylist()) == self.rows.selected(given.where), said
 
-    def _check_shown(self, given: Statement, names: Sequence[str], said: str) -> None:
+    def _check_shown(
+        self, given: Statement, names: Sequence[str], said: str, name_of: NameOf = partition_name
+    ) -> None:
         """Partitions with rows are shown; others may be, as long as their files are there."""
         by, zone = self.drawn.by, ZoneInfo(given.zones[1])
 
         def texts(values: set[object]) -> set[str]:
             wanted = values if given.partition is None else values & set(given.partition)
-            return {partition_name(by, value, zone) for value in wanted}
+            return {name_of(by, value, zone) for value in wanted}
 
         assert len(set(names)) == len(names), said
         assert texts({row[by] for row in self.rows.rows}) <= set(names), said
@@ -272,10 +282,11 @@ class Doors:
             self._check(given, self.spark.sql(text).toArrow(), said)
             frame = self.lake.table(self.names["spark"]).where(condition(given.where))
             self._check(given, frame.toArrow(), f"DataFrame of {said}")
-        elif given.kind.startswith(("insert", "overwrite")):
-            self.spark.sql(text)
+        elif given.kind == "show":
+            names = [row.partition for row in self.spark.sql(text).collect()]
+            self._check_shown(given, names, said, name_by_spark)
         else:
-            self._leave("spark", given)
+            self.spark.sql(text)
 
     def _tl(self, given: Statement, said: str) -> None:
         found = self.lake.sql(text_of(given, self.names["tl"], self.drawn.by))
@@ -308,15 +319,8 @@ class Doors:
         elif given.kind == "delete":
             table.delete(predicate(given.where))
         else:
-            self._leave("kernel", given)
-
-    def _leave(self, door: str, given: Statement) -> None:
-        """Put the rows there that the statement leaves."""
-        if given.kind == "show":
-            return
-        table = self.tables[door]
-        whole = {"dynamic-partition-overwrite": "false"}
-        table.write(arrow(self.rows.rows, turned=False), mode="overwrite", options=whole)
+            whole = {"dynamic-partition-overwrite": "false"}
+            table.write(arrow(self.rows.rows, turned=False), mode="overwrite", options=whole)
 
 
 def _scalars(values: Mapping[str, object], *, turned: bool) -> dict[str, object]:

@@ -12,10 +12,16 @@ after a round each branch has the rows of its last commit, and after a fast-forw
 those of the branch. Beside a fast-forward nobody else changes the table, as users are told; who
 reads it meanwhile sees a state of the table's or the branch's. At the end two removals two days
 apart leave no file that nothing names.
+
+Before each round others may be tried from the same state, each on a copy of the storage by
+processes that begin there: so many schedules share what came before them. What comes of them is
+looked at as after any round, and forgotten.
 """
 
 from __future__ import annotations
 
+import copy
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,9 +29,9 @@ from proving.concurrent import ROUNDS, Job, Meeting, Slot
 from proving.fsck import FsckError, _avro, walk
 from proving.lineage import Broken, Effect, State, difference, forked
 from proving.model import ModelTable
-from proving.reach import DIRECTORIES, named_by_tags, reach
-from proving.turns import Process
-from proving.world import LOCATION, NAME, arrow_of, content_of, sorted_rows
+from proving.reach import DIRECTORIES, Named, named_by_tags, reach
+from proving.turns import NeverEnds, Process
+from proving.world import LOCATION, NAME, arrow_of, content_of, open_catalog, sorted_rows
 from tidelake.errors import InvalidInputError, NotFoundError, TidelakeError, UnsupportedError
 from tidelake.fileio import FileIO
 from tidelake.testing import FaultMode, FaultyFileIO, SimulatedCrash
@@ -64,6 +70,10 @@ LISTS = (FaultMode.EMPTY_LIST, FaultMode.STALE_LIST)
 
 PAUSES = 20
 """Turns that a read gives to others between its plan and its first row."""
+
+
+FORK_PROBE_SHARE = 0.005
+"""Of all calls of a fork, those behind which somebody reads; behind each new snapshot as ever."""
 
 
 NOT_LET_IN = ("snapshot_expired", "snapshot_not_found")
@@ -105,8 +115,13 @@ class Upkeep(Meeting):
     slow = SLOW
     stops_at_a_call = 8
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, forks: int = 0) -> None:
         super().__init__(seed, dated=True)
+        self.forks = forks
+        """Rounds that are tried before each round, from the same state."""
+        self.parent: Upkeep | None = None
+        """The run from whose state this one began."""
+        self.rounds = 0
         if seed % PUBLISHES_EVERY == PUBLISHES_EVERY - 1:
             self.operations = PUBLISHING
         self.branch_writes = 0
@@ -117,6 +132,8 @@ class Upkeep(Meeting):
         self.faulty: set[int] = set()
         """Processes with a fault, by the identity of their job."""
         self.needed: set[str] | None = None
+        self.named: dict[tuple, Named] = {}
+        """What each state names."""
         self.has_dead_rollback = False
         self.publishing: Job | None = None
         """The fast-forward of this round."""
@@ -124,12 +141,35 @@ class Upkeep(Meeting):
 
     # -- rounds ----------------------------------------------------------------------------------
     def _round(self) -> None:
+        self.rounds += 1
+        for number in range(self.forks):
+            self._fork(number)
         self.busy.clear()
         super()._round()
         self.busy.clear()
         self.publishing = None
         if self.rng.random() < 0.6:
             self.clock.sleep_ms(self.rng.choice([1, 13, 26, 50]) * HOUR_MS)
+
+    def _fork(self, number: int) -> None:
+        """Try another round from here."""
+        made = copy.copy(self)
+        made.rng = random.Random(f"{self.seed} round {self.rounds} fork {number}")
+        made.clock = copy.copy(self.clock)
+        made.files = self.files.forked(made.clock)
+        made.lineage = self.lineage.forked(made.files)
+        made.slots = [made._fresh(Slot(one.number)) for one in self.slots]
+        made.reader = open_catalog(made.files, self.seed, clock=made.clock)
+        made.commits = list(self.commits)
+        made.branches = {n: Branch(n, list(one.models)) for n, one in self.branches.items()}
+        made.busy, made.faulty, made.needed = set(), set(), None
+        made.faults = made.rng.choice([0, 1, 2])
+        made.parent, made.trace, made.probe_share = self, [], FORK_PROBE_SHARE
+        try:
+            made._meet()
+        except (Broken, FsckError, NeverEnds) as error:
+            trace = "\n  ".join(made.trace)
+            raise Broken(f"fork {number} of round {self.rounds}: {error}\n  {trace}") from error
 
     def _storage_of(self, job: Job) -> FileIO:
         if not self.faults or job.name == "create_anew" or self.rng.random() < 0.8:
@@ -287,7 +327,12 @@ class Upkeep(Meeting):
         if not self.lineage.states:
             return set()
         try:
-            found = reach(_WholeBranches(self.files), LOCATION, untold=self.lineage.untold).needed
+            found = reach(
+                _WholeBranches(self.files),
+                LOCATION,
+                untold=self.lineage.untold,
+                known=self.named,
+            ).needed
         except (NotFoundError, FileNotFoundError) as error:
             raise Broken(f"after a call of {who}, gone and needed: {error}") from error
         gone = {path for path in found if not self.files.exists(f"{LOCATION}/{path}")}
@@ -369,7 +414,7 @@ class Upkeep(Meeting):
         super()._quiet(thoroughly=thoroughly)
         self._reached("the round")
         table = self.reader.table(NAME)
-        names = sorted(self.branches)
+        names = [name for name in sorted(self.branches) if not self._was_read(name)]
         for name in names if thoroughly else self.rng.sample(names, k=min(2, len(names))):
             branch = self.branches[name]
             found = content_of(table.branch(name))
@@ -378,6 +423,26 @@ class Upkeep(Meeting):
                 raise Broken(f"branch {name}: {difference(found, held[-1])}")
             pairs = zip(branch.models, held, strict=True)  # rows that wait for buckets show not
             branch.models = [model for model, content in pairs if content == found]
+
+    def _was_read(self, name: str) -> bool:
+        """Whether a branch was read as it is now, before this fork: its files are still there."""
+        before = None if self.parent is None else self.parent.branches.get(name)
+        held = self.branches[name].models
+        return before is not None and [*map(id, before.models)] == [*map(id, held)]
+
+    def _tags_to_read(self) -> list[str]:
+        before = {} if self.parent is None else self.parent.lineage.tags
+        return [n for n in super()._tags_to_read() if self.lineage.tags[n] is not before.get(n)]
+
+    def _look_again(self) -> None:
+        """Somebody reads the newest state; in a fork only opens it, if it was read already."""
+        newest = self.lineage.newest
+        if self.parent is None or self.seen is not newest:
+            super()._look_again()
+            return
+        found = self.reader.table(NAME).latest_snapshot_id or 0
+        if found != newest.snapshot_id:
+            raise Broken(f"a reader finds {found}, not snapshot {newest.snapshot_id}")
 
     def _mend(self) -> None:
         """Delete the rest of a branch whose making or deletion died, as one is told."""
@@ -433,11 +498,19 @@ class Upkeep(Meeting):
             raise Broken(f"{sorted(left)} stay")
 
 
-def run_seed(seed: int, rounds: int = ROUNDS) -> None:
-    """Run one seed; whatever goes wrong, the error names it."""
+def run_seed(seed: int, rounds: int = ROUNDS, *, forks: int = 0) -> list[int]:
+    """Run one seed; whatever goes wrong, the error names it.
+
+    Returns
+    -------
+    list of int
+        Of each schedule the number of its processes.
+    """
+    run = Upkeep(seed, forks)
     try:
-        Upkeep(seed).run(rounds)
+        run.run(rounds)
     except (Broken, SimulatedCrash, FsckError):
         raise
     except Exception as error:
         raise Broken(f"seed {seed}: {error!r}") from error
+    return run.schedules

@@ -43,6 +43,8 @@ class FakeMetastore:
     databases: dict[str, Any] = field(default_factory=dict)
     tables: dict[tuple[str, str], Any] = field(default_factory=dict)
     partitions: dict[tuple[str, str], dict[tuple[str, ...], Any]] = field(default_factory=dict)
+    marks: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+    """Partitions that were marked as loaded: database, table, values by name."""
     locks: dict[int, tuple[str, str]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     before: Callable[[str], None] | None = None
@@ -194,6 +196,15 @@ class _Handler:
 
     def alter_partition(self, db_name, tbl_name, new_part):
         self._fake.partitions[db_name, tbl_name][tuple(new_part.values)] = new_part
+
+    def markPartitionForEvent(self, db_name, tbl_name, part_vals, eventType):
+        found = self._fake.tables.get((db_name, tbl_name))
+        if found is None:
+            raise self._structs.UnknownTableException(message=f"Table: {tbl_name} not found")
+        if {key.name for key in found.partitionKeys} != part_vals.keys():
+            raise self._structs.InvalidPartitionException(message="No value for a column")
+        assert eventType == self._structs.PartitionEventType.LOAD_DONE
+        self._fake.marks.append((db_name, tbl_name, part_vals))
 
     def lock(self, rqst):
         part = rqst.component[0]

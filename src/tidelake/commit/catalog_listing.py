@@ -6,7 +6,7 @@ says so, for engines that ask them alone. The table itself is in its files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from tidelake.types import TableSchema
@@ -63,5 +63,18 @@ class CatalogListing(Protocol):
         ------
         StorageError
             Some may be shown.
+        """
+        ...
+
+    @property
+    def mark_done(self) -> Callable[[Mapping[str, str]], None] | None:
+        """Tells the catalog that a partition is done; None where it keeps no marks.
+
+        Raises
+        ------
+        StorageRefusedError, NotFoundError
+            The catalog refused; nothing was marked.
+        OutcomeUnknownError
+            It may be marked.
         """
         ...

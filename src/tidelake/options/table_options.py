@@ -64,13 +64,13 @@ class Options:
         """
         raw = {str(key): str(value) for key, value in mapping.items()}
         values: dict[str, object] = {}
-        for key, option in BY_KEY.items():
+        for option in _named(raw):
             stored = _stored(option, raw)
             if stored is None:
                 continue
             stored_key, given = stored
             try:
-                values[key] = parse_value(option, given)
+                values[option.key] = parse_value(option, given)
             except ValueError as error:
                 shown = shortened(given)
                 message = f"{_of(table)}ption '{stored_key}' is '{shown}' but must be {error}."
@@ -115,6 +115,21 @@ class Options:
 
 def _parse_raw(raw: dict[str, str], table: str) -> Options:
     return Options.parse(raw, table=table)
+
+
+_DECLARED: tuple[Option[Any], ...] = tuple(BY_KEY.values())
+_BY_NAME: dict[str, list[int]] = {}
+"""Places in ``_DECLARED`` of the options that a key sets, by the key or an older one."""
+for _place, _option in enumerate(_DECLARED):
+    for _name in (_option.key, *_option.fallback_keys):
+        _BY_NAME.setdefault(_name, []).append(_place)
+_MAPS = tuple(place for place, option in enumerate(_DECLARED) if option.kind is Kind.MAP)
+
+
+def _named(raw: Mapping[str, str]) -> list[Option[Any]]:
+    """The options that may be set, as declared: a table sets few of some hundreds."""
+    places = {place for key in raw for place in _BY_NAME.get(key, ())}
+    return [_DECLARED[place] for place in sorted(places.union(_MAPS))]
 
 
 def _stored(option: Option[Any], raw: Mapping[str, str]) -> tuple[str, str] | None:

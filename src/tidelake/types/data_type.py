@@ -98,7 +98,7 @@ class DataType:
 
     def as_nullable(self) -> DataType:
         """The same type with nulls."""
-        return replace(self, nullable=True)
+        return self if self.nullable else replace(self, nullable=True)
 
     def __str__(self) -> str:
         text = self._base_text()

@@ -1,10 +1,12 @@
 """Catalogs in a metastore and in Glue on Spark: statements by both doors."""
 
+import pytest
 from servers.fake_metastore import fake_metastore
 from servers.glue import glue
 
 import tidelake
 import tidelake.spark
+from tidelake.errors import InvalidInputError, NotFoundError
 
 
 def test_a_metastore_is_used_like_any_other_catalog(spark, tmp_path):
@@ -24,6 +26,24 @@ def test_a_metastore_is_used_like_any_other_catalog(spark, tmp_path):
             "kept",
             "t",
         ]
+
+
+def test_a_metastore_of_create_catalog_is_known_to_plain_spark_sql(spark, lake, tmp_path):
+    with fake_metastore() as metastore:
+        given = f"'metastore'='hive', 'uri'='{metastore.uri}', 'warehouse'='{tmp_path}/h'"
+        lake.sql(f"CREATE CATALOG hive2 WITH ('type'='paimon', {given})")
+        lake.sql(f"CREATE CATALOG IF NOT EXISTS hive2 WITH ('type'='paimon', {given})")
+        spark.sql("CREATE DATABASE hive2.air")
+        spark.sql("CREATE TABLE hive2.air.t (k BIGINT) TBLPROPERTIES ('primary-key' = 'k')")
+        spark.sql("INSERT INTO hive2.air.t VALUES (1), (2)")
+        spark.sql("DELETE FROM hive2.air.t WHERE k = 1")
+        assert [tuple(row) for row in lake.sql("SELECT * FROM hive2.air.t").collect()] == [(2,)]
+        spark.sql("CALL hive2.sys.compact('air.t')")
+        assert list(metastore.tables) == [("air", "t")]
+        with pytest.raises(InvalidInputError, match="already has a catalog 'system'"):
+            lake.sql(f"CREATE CATALOG system WITH ('type'='paimon', {given})")
+        with pytest.raises(NotFoundError):
+            lake.sql("USE CATALOG system")
 
 
 def test_glue_is_used_like_any_other_catalog(spark, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from proving import doors
 from pyspark.errors import (
     AnalysisException,
     ArithmeticException,
@@ -12,6 +13,7 @@ from pyspark.errors import (
 from pyspark.sql import functions as F
 
 import tidelake.spark
+from tidelake.errors import TidelakeError
 
 KINDS = {
     "append": "",
@@ -188,6 +190,29 @@ def test_what_is_refused_says_so_without_a_java_stack(spark, shop, text, error, 
     assert "\tat " not in str(caught.value)
     assert "_tidelake_" not in str(caught.value)
     assert snapshots(table) == before
+
+
+SEVERAL_ROWS = [
+    "UPDATE t SET v = (SELECT k FROM many)",
+    "UPDATE t SET v = 'x' WHERE k = (SELECT k FROM many)",
+    "DELETE FROM t WHERE k = (SELECT k FROM many)",
+    "INSERT INTO t SELECT (SELECT k FROM many), 'x'",
+    "CREATE TABLE u AS SELECT (SELECT k FROM many) AS k",
+    "MERGE INTO t USING (SELECT 1 AS k) s ON t.k = s.k"
+    " WHEN MATCHED THEN UPDATE SET v = (SELECT k FROM many)",
+]
+
+
+@pytest.mark.parametrize("door", doors.DOORS)
+def test_a_sub_query_of_several_rows_is_refused_by_both_doors(spark, lake, door):
+    lake.sql("CREATE TABLE t (k INT, v STRING); INSERT INTO t VALUES (1, 'a')")
+    lake.sql("CREATE TABLE many (k INT); INSERT INTO many VALUES (1), (2)")
+    for text in SEVERAL_ROWS:
+        with pytest.raises(TidelakeError, match="More than one row returned by a subquery") as said:
+            doors.run(lake, text, door)
+        assert "\tat " not in str(said.value)
+    assert rows(spark, "k, v") == [(1, "a")]
+    assert lake.catalog.list_tables("default") == ["many", "t"]
 
 
 def test_a_key_cannot_be_updated(spark, lake):

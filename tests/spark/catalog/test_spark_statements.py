@@ -217,6 +217,14 @@ REFUSED = [
     ("CREATE TABLE {t}_x (a DATE DEFAULT current_date())", "A default must be one literal"),
     ("ALTER TABLE {t} ALTER COLUMN k SET DEFAULT 1 + 2", "A default must be one literal"),
     ("CREATE TABLE {t}_x LIKE {t} USING parquet", "cannot be created USING parquet"),
+    # `parquet` is Spark's default, too
+    ("CREATE TABLE {t}_x (a INT) USING parquet", "cannot be created USING parquet"),
+    ("CREATE TABLE {t}_x USING parquet AS SELECT 1 AS a", "cannot be created USING parquet"),
+    ("CREATE OR REPLACE TABLE {t} (a INT) USING Parquet", "cannot be created USING Parquet"),
+    ("CREATE OR REPLACE TABLE {t} USING parquet AS SELECT 1 AS a", "created USING parquet"),
+    ("REPLACE TABLE {t} USING parquet AS SELECT 1 AS a", "Write USING tidelake, or omit it"),
+    ("CREATE TABLE {t}_x (a INT) USING orc", "the option 'file.format' sets the file format"),
+    ("CREATE TABLE {t}_x (a INT) USING delta", "cannot be created USING delta"),
     ("ALTER TABLE {t} SET LOCATION '/tmp/x'", "cannot move"),
     ("ALTER TABLE {t} ADD CONSTRAINT p PRIMARY KEY (k) NOT ENFORCED", "only CHECK can be added"),
     ("ALTER TABLE {t} ADD CONSTRAINT c CHECK (k > 0)", "the same statement, with tl.sql"),
@@ -269,6 +277,57 @@ def test_frames_go_into_a_table_by_every_method(spark, parted):
     assert keys(parted) == [9]
     new.writeTo(T).partitionedBy("day").createOrReplace()
     assert schema_of(parted, "t")[1] == ((), ("day",))
+    new.write.saveAsTable(f"{T}_x")  # Spark passes `parquet` where nobody names a format
+    new.writeTo(f"{T}_y").create()
+    spark.catalog.createTable(f"{T}_z", schema=new.schema)
+    assert [keys(parted, f"t_{one}") for one in "xyz"] == [[9], [9], []]
+
+
+def test_a_frame_with_the_format_of_another_system_makes_no_table(spark, parted):
+    new = spark.sql(NEW)
+    for make, provider in (
+        (lambda: new.writeTo(f"{T}_x").using("parquet").create(), "parquet"),
+        (lambda: new.writeTo(T).using("parquet").createOrReplace(), "parquet"),
+        (lambda: new.write.saveAsTable(f"{T}_x", format="orc"), "orc"),
+        (lambda: spark.catalog.createTable(f"{T}_x", source="csv", schema=new.schema), "csv"),
+    ):
+        with pytest.raises(UnsupportedOperationException, match=f"created USING {provider}"):
+            make()
+    assert keys(parted) == [1, 2, 3, 4, 5]
+    new.writeTo(f"{T}_x").using("tidelake").create()
+    new.writeTo(f"{T}_y").using("paimon").create()
+    assert parted.catalog.list_tables("default") == ["t", "t_x", "t_y"]
+
+
+# ---- what changed
+
+
+def test_options_of_a_read_say_which_changes_it_shows(spark, lake):
+    lake.sql("CREATE TABLE t (k INT PRIMARY KEY, v STRING) TBLPROPERTIES ('bucket' = '1')")
+    lake.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    lake.sql("CALL sys.create_tag('default.t', 'first')")
+    lake.sql("UPDATE t SET v = 'c' WHERE k = 2")
+    lake.sql("DELETE FROM t WHERE k = 1")
+    options = "WITH ('incremental-between' = 'first,3')"
+    for name, columns in (("t", "k, v"), ("`t$audit_log`", "v, rowkind, k"), ("t", "v")):
+        text = f"SELECT {columns} FROM {name} {options} ORDER BY ALL"
+        by_us, by_spark = (
+            [tuple(row) for row in doors.run(lake, text, door).collect()] for door in doors.DOORS
+        )
+        assert by_spark == by_us
+    assert by_us == [("c",)]
+    read = spark.read.option("incremental-between", "1,2")
+    assert [tuple(row) for row in read.table(T).collect()] == [(2, "c")]
+    for name, given, message in (
+        ("t", "'incremental-between-timestamp' = '2026-01-01,2026-01-02'", "05:00.*lies before"),
+        ("`t$audit_log`", "'incremental-between' = '3'", "must be two snapshots or tags"),
+        ("`t$audit_log`", "'incremental-betwen' = '1,3'", "Did you mean 'incremental-between'"),
+        ("`t$files`", "'bukcet' = '1'", "Did you mean 'bucket'"),
+    ):
+        with pytest.raises(IllegalArgumentException, match=message):
+            spark.sql(f"SELECT * FROM tidelake.default.{name} WITH ({given})").collect()
+    with pytest.raises(IllegalArgumentException, match="takes no options"):
+        spark.sql("SELECT * FROM tidelake.sys.catalog_options WITH ('bucket' = '1')").collect()
 
 
 # ---- procedures

@@ -202,7 +202,8 @@ def test_a_name_service_is_known_to_workers_by_its_keys(spark, two_name_nodes):
 
 
 @pytest.mark.timeout(1200)
-def test_the_demo_in_sql(spark, hdfs, tmp_path, monkeypatch, capsys):
+def test_the_demo_in_sql(spark, hdfs, tmp_path, capsys):
     where = hdfs.uri("/spark/demo")
-    flights, _ = sql_demo.play(["-w", where], tmp_path, monkeypatch, capsys)
+    flights = sql_demo.raw(tmp_path)
+    sql_demo.by_tidelake_sql(["-w", where], tmp_path, capsys)
     assert tidelake.open(where).table("air.board").count() == flights > 6000

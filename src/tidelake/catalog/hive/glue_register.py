@@ -130,6 +130,9 @@ class GlueAccess:
 class GlueRegister:
     """See :class:`tidelake.catalog.hive.register.Register`."""
 
+    mark_done: None = None
+    """Glue has no such call."""
+
     def __init__(self, access: GlueAccess) -> None:
         self._access = access
         self._lock = threading.Lock()

@@ -7,7 +7,7 @@ so of two creators one gets True.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
@@ -195,4 +195,9 @@ class Register(Protocol):
 
     def move_partition(self, table: TableEntry, partition: PartitionEntry) -> None:
         """Give a partition another location."""
+        ...
+
+    @property
+    def mark_done(self) -> Callable[[TableEntry, Mapping[str, str]], None] | None:
+        """Marks a partition as loaded, by texts of the entry's keys; None if it keeps no marks."""
         ...

@@ -57,6 +57,20 @@ class TableListing:
         for spec in partitions if entry.partition_keys else ():
             self.register.drop_partition(entry, tuple(spec.values()))
 
+    @property
+    def mark_done(self) -> Callable[[Mapping[str, str]], None] | None:
+        """Marks a partition of the entry, where the server keeps marks."""
+        mark = self.register.mark_done
+        if mark is None:
+            return None
+
+        def mark_of(partition: Mapping[str, str]) -> None:
+            entry = self._entry()
+            names = (column.name for column in entry.partition_keys)
+            mark(entry, dict(zip(names, partition.values(), strict=True)))
+
+        return mark_of
+
     def _entry(self) -> TableEntry:
         found = self.register.table(*self.name)
         if found is None or not found.is_paimon:

@@ -8,7 +8,7 @@ newer form is asked.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -250,6 +250,15 @@ class ThriftRegister:
         with self._refused(f"move a partition of '{name}'"):
             what = f"a partition of '{name}' was moved"
             self.connection.change(what, "alter_partition", table.database, table.name, moved)
+
+    def mark_done(self, table: TableEntry, partition: Mapping[str, str]) -> None:
+        """Send the event of a partition that is loaded; a second one changes nothing."""
+        name = f"{table.database}.{table.name}"
+        event = protocol().PartitionEventType.LOAD_DONE
+        arguments = (table.database, table.name, dict(partition), event)
+        with self._refused(f"mark a partition of '{name}' as done"):
+            what = f"a partition of '{name}' was marked as done"
+            self.connection.change(what, "markPartitionForEvent", *arguments)
 
     @contextmanager
     def _refused(self, what: str) -> Iterator[None]:

@@ -16,6 +16,7 @@ Source of identity and rule: Paimon's ``FileEntry.mergeEntries`` (1.3.1). Cost O
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -92,6 +93,8 @@ class EntryTable:
     def of(cls, entries: Iterable[ManifestEntry]) -> EntryTable:
         """Turn entries into columns."""
         entries = list(entries)
+        if not entries:
+            return _no_entries()
         files = [e.file for e in entries]
         ids, partitions = number_partitions([e.partition for e in entries])
         return cls.from_columns(
@@ -130,7 +133,11 @@ class EntryTable:
         pyarrow.ArrowInvalid
             A number is too large for its column, or a text is not UTF-8.
         """
-        arrays = [columns[f.name].cast(f.type) for f in COLUMNS]
+        given = [columns[name] for name in COLUMNS.names]
+        arrays = [
+            array if array.type == kind else array.cast(kind)
+            for array, kind in zip(given, COLUMNS.types, strict=True)
+        ]
         batch = pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
         for field, array in zip(COLUMNS, arrays, strict=True):
             if array.null_count and not field.nullable:
@@ -289,6 +296,12 @@ class EntryTable:
                 strict=True,
             )
         ]
+
+
+@functools.cache
+def _no_entries() -> EntryTable:
+    """The empty table, made once: that of 30 arrays takes half a millisecond."""
+    return EntryTable.from_columns({field.name: [] for field in COLUMNS}, ())
 
 
 _NOT_OF_FILE = ("kind", "partition_id", "bucket", "total_buckets")

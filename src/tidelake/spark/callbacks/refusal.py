@@ -32,18 +32,16 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidelake.errors import TidelakeError, UnsupportedError
+from tidelake.spark.errors.conditions import condition_text
 from tidelake.spark.errors.passed_errors import keep_error
 
 UNSUPPORTED = "UnsupportedOperation"
 _KINDS = (UNSUPPORTED, "IllegalArgument")
-_NAMED = "org.apache.spark.SparkThrowable"
-_INTERNAL = "INTERNAL_ERROR"
 _PLAN = re.compile(r"; line \d+ pos \d+;\n.*", re.DOTALL)
 """What an analysis adds to its message: names there are those that a callback made."""
 CALLBACK_LOGGER = "py4j.clientserver"
@@ -87,7 +85,7 @@ def guarded(method: Callable[..., R]) -> Callable[..., R]:
             # not leave the callback
             raise _as_argument(_PLAN.sub("", str(error)), self.gateway) from error
         except Py4JJavaError as error:  # PySpark has no class for what a query of ours meets
-            text = _condition_text(error, self.gateway)
+            text = condition_text(error, self.gateway.spark.sparkContext._gateway)
             if text is None:
                 raise
             raise _as_argument(text, self.gateway) from error
@@ -97,15 +95,6 @@ def guarded(method: Callable[..., R]) -> Callable[..., R]:
 
 def _as_argument(text: str, gateway: Any) -> JavaRefusal:
     return JavaRefusal(gateway.java("java.lang.IllegalArgumentException")(text), text)
-
-
-def _condition_text(error: Py4JJavaError, gateway: Any) -> str | None:
-    """The text of an error that Spark has a name for; None if it is a fault of Spark's or ours."""
-    given = error.java_exception
-    if not is_instance_of(gateway.spark.sparkContext._gateway, given, _NAMED):
-        return None
-    condition = given.getCondition()
-    return None if condition in (None, _INTERNAL) else str(given.getMessage())
 
 
 class _WhileRefusing:

@@ -42,6 +42,8 @@ LOCATION = "location"
 OWN_PROVIDERS = frozenset({"tidelake", "paimon"})
 PROVIDER_DEFAULT = "spark.sql.sources.default"
 STREAM_WRITER = "DataStreamWriter.toTable("
+DEFAULTING = ("DataFrameWriter.saveAsTable(", STREAM_WRITER, "classic.Catalog.createTable(")
+"""Spark's methods that pass its default format where the user names none."""
 # properties that Spark adds by itself
 _OF_SPARK = ("owner", "external", "is_managed_location", "collation", "table_type")
 _OPTION_PREFIX = "option."
@@ -133,10 +135,24 @@ def _plain(struct: st.StructType) -> st.StructType:
 
 
 def _check_provider(gateway: Gateway, provider: str | None, name: str) -> None:
-    # DataFrameWriter.saveAsTable passes Spark's default format if the user names none
-    default = str(gateway.spark.conf.get(PROVIDER_DEFAULT, "parquet"))
-    if provider is None or provider.lower() != default.lower():
+    """Refuse another format than ours, but not what Spark passes where the user names none.
+
+    A method that passes it looks the same if the user names Spark's default format there.
+    """
+    try:
         check_own_provider(provider, name)
+    except UnsupportedError:
+        default = str(gateway.spark.conf.get(PROVIDER_DEFAULT, "parquet"))
+        if str(provider).lower() != default.lower() or not called_by(gateway, *DEFAULTING):
+            raise
+
+
+def called_by(gateway: Gateway, *methods: str) -> bool:
+    """Whether one of these methods of Java's waits for this call, by the stack of the call."""
+    text = gateway.java("java.io.StringWriter")()
+    gateway.java("java.lang.Throwable")().printStackTrace(gateway.java("java.io.PrintWriter")(text))
+    stack = str(text.toString())
+    return any(method in stack for method in methods)
 
 
 def check_own_provider(provider: str | None, name: str) -> None:
@@ -156,8 +172,8 @@ def check_own_provider(provider: str | None, name: str) -> None:
     raise UnsupportedError(message, kind="sql_clause", table=name)
 
 
-def refuse_stream_writer(gateway: Gateway, name: str, asked: Sequence[JavaObject]) -> None:
-    """Refuse a table that ``writeStream.toTable`` makes and then cannot write.
+def made_for_stream(gateway: Gateway, name: str, asked: Sequence[JavaObject]) -> bool:
+    """Whether ``writeStream.toTable`` makes a table; refuse one that it then cannot write.
 
     That is only where a stream needs our format. Spark makes the missing table first and compares
     the formats after that. What it passes here is what ``spark.catalog.createTable`` passes too, so
@@ -175,12 +191,10 @@ def refuse_stream_writer(gateway: Gateway, name: str, asked: Sequence[JavaObject
     """
     properties = asked[0].properties() if len(asked) == 1 else asked[2]
     provider = properties.get("provider")
-    if gateway.writes_streams or provider is None or provider.lower() == PROVIDER_CLASS.lower():
-        return
-    text = gateway.java("java.io.StringWriter")()
-    gateway.java("java.lang.Throwable")().printStackTrace(gateway.java("java.io.PrintWriter")(text))
-    if STREAM_WRITER not in str(text.toString()):
-        return
+    if provider is None or not called_by(gateway, STREAM_WRITER):
+        return False
+    if gateway.writes_streams or provider.lower() == PROVIDER_CLASS.lower():
+        return True
     message = (
         f"Table '{name}' was not created: writeStream.toTable cannot write a Tidelake table with"
         f" the format '{provider}'. Add .format(tidelake.spark.STREAM), or use"

@@ -39,7 +39,7 @@ from tidelake.spark.catalog.table_catalog import LakeCatalog
 from tidelake.spark.jvm.java_class import defined_class
 from tidelake.spark.jvm.slower import warn_slower
 
-RunnerOf: TypeAlias = Callable[[SparkSession, Catalog], ProcedureRunner]
+RunnerOf: TypeAlias = Callable[[SparkSession, Catalog], ProcedureRunner | None]
 _offered: dict[tuple[str, str | None], tuple[Catalog, RunnerOf]] = {}
 """By name, for all sessions of the JVM of this process; or for the clones of one of them."""
 _OFFER = "spark.sql.catalog.{}.offer"

@@ -71,7 +71,7 @@ class LakeProcedure(Proxy, implements=(f"{_KIND}.UnboundProcedure", f"{_KIND}.Bo
         catalog: Catalog,
         *,
         catalog_name: str,
-        runner_of: Callable[[Catalog], ProcedureRunner] | None,
+        runner_of: Callable[[Catalog], ProcedureRunner | None] | None,
     ) -> None:
         super().__init__(gateway)
         self._procedure = procedure

@@ -39,7 +39,7 @@ def put_catalog(
     catalog: Catalog,
     *,
     name: str,
-    runner_of: Callable[[Catalog], ProcedureRunner] | None = None,
+    runner_of: Callable[[Catalog], ProcedureRunner | None] | None = None,
 ) -> bool:
     """Make the tables of a warehouse known to ``spark.sql`` and ``spark.table``.
 
@@ -77,8 +77,7 @@ def put_catalog(
         )
         raise InvalidInputError(message, kind="catalog_name", name=name)
     made = _catalogs(spark)
-    known = made.get(name)
-    if known.isDefined() and not str(known.get().toString()).startswith(CATALOG_SHOWN):
+    if made.get(name).isDefined() and not is_put(spark, name):
         message = (
             f"This session already has a catalog '{name}': choose another name,"
             f" attach(spark, warehouse, catalog='...'), or turn spark.sql off with"
@@ -89,12 +88,20 @@ def put_catalog(
     return True
 
 
+def is_put(spark: SparkSession, name: str) -> bool:
+    """Whether a session has a catalog of ours by this name."""
+    if is_remote() or not hasattr(spark, "_jsparkSession"):
+        return False
+    known = _catalogs(spark).get(name)
+    return bool(known.isDefined()) and str(known.get().toString()).startswith(CATALOG_SHOWN)
+
+
 def made_catalog(
     spark: SparkSession,
     catalog: Catalog,
     *,
     name: str,
-    runner_of: Callable[[Catalog], ProcedureRunner] | None = None,
+    runner_of: Callable[[Catalog], ProcedureRunner | None] | None = None,
 ) -> LakeCatalog:
     """A warehouse as a catalog of one session, which gets the rules of our scans."""
     ensure_callback_server_started(spark.sparkContext._gateway)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NoReturn
 
 from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame
 from pyspark.sql import types as st
 
 from tidelake.engine.rows import truncate
 from tidelake.engine.scan import ScanRequest, metadata_fields
-from tidelake.engine.tables import RowView, SystemTable, Table
+from tidelake.engine.tables import (
+    AUDIT_LOG,
+    RowView,
+    SystemTable,
+    Table,
+    instant,
+)
 from tidelake.engine.write import ROW_KIND_COLUMN, CommitIdentity
-from tidelake.errors import InvalidInputError, UnsupportedError
+from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError
 from tidelake.options import declared
 from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.column_defaults import with_column_defaults
@@ -28,8 +36,10 @@ from tidelake.spark.catalog.writing import (
 )
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
+from tidelake.spark.read.changes_frame import ChangesBetween, two_moments
 from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.spark.rowlevel.delete_update import delete_all
+from tidelake.spark.sessions.time_zone import session_ms
 from tidelake.spark.streams.connector.named_sinks import named_sink
 from tidelake.spark.streams.connector.provider import SCHEMA, TABLE, WAREHOUSE, fallback_table
 from tidelake.spark.streams.write.kept_changes import CHANGES, changes_text
@@ -72,6 +82,12 @@ class Relation(Proxy):
         """The primary key."""
         return self.gateway.array(f"{CATALOG}.constraints.Constraint", ())
 
+    def _time(self, text: str) -> datetime:
+        """A time of a statement, in the session's zone where it names none."""
+        at_ms = session_ms(self.gateway.spark, text)
+        assert at_ms is not None
+        return instant(at_ms)
+
     def _columns_of(self, struct: Any) -> JavaObject:
         gateway = self.gateway
 
@@ -95,14 +111,22 @@ class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead", CHANGED)):
         As of every table.
     moment : mapping
         The moment to read, if one is given.
+    base : callable
+        Opens the table that it tells of; None of one of the whole catalog.
     """
 
     def __init__(
-        self, gateway: Gateway, name: str, table: SystemTable, moment: Mapping[str, Any]
+        self,
+        gateway: Gateway,
+        name: str,
+        table: SystemTable,
+        moment: Mapping[str, Any],
+        base: Callable[[], Table | None],
     ) -> None:
         super().__init__(gateway, name)
         self._table = table
         self._moment = moment
+        self._base = base
         if isinstance(table, RowView):
             fields = table.scan(**moment).rows.fields
             self._struct = spark_schema(fields, table=name)
@@ -125,19 +149,27 @@ class SystemRelation(Relation, implements=(f"{CATALOG}.SupportsRead", CHANGED)):
         """Reads."""
         return self.gateway.constants("catalog.TableCapability", "BATCH_READ")
 
-    def newScanBuilder(self, _options: JavaObject) -> JavaObject:
+    def newScanBuilder(self, options: JavaObject) -> JavaObject:
         """Begin a read."""
-        return RowsScanBuilder(
-            self.gateway,
-            lambda columns: table_frame(
-                self.gateway.spark,
-                self._table,
-                self._name,
-                columns=list(columns),
-                moment=self._moment,
-            ),
-            self._struct,
-            self._name,
+        rows = self._rows(dict(self.gateway.options(options)))
+        return RowsScanBuilder(self.gateway, rows, self._struct, self._name)
+
+    def _rows(self, options: dict[str, object]) -> Callable[[Sequence[str]], DataFrame]:
+        """What maps columns to rows, with the options of this use."""
+        spark, found, system = self.gateway.spark, self._table, self._name.rpartition("$")[2]
+        if options:
+            base = self._base()
+            if base is None:
+                message = f"'{self._name}' tells of the catalog, so it takes no options."
+                raise InvalidInputError(message, kind="system_table", table=self._name)
+            if system == AUDIT_LOG:
+                between = two_moments(options, self._name, time=self._time)
+                if between is not None:
+                    changes = ChangesBetween(spark, base, between, options, self._name)
+                    return changes.audit_log
+            found = in_session(spark, base, options).system_table(system)
+        return lambda columns: table_frame(
+            spark, found, self._name, columns=list(columns), moment=self._moment
         )
 
     def call(self, _change: JavaObject) -> NoReturn:
@@ -175,6 +207,8 @@ class LakeTable(
     ----------
     state : str
         Its state when loaded; two reads of one state give the same rows.
+    on_refused_stream : callable
+        Called when a stream into it is refused.
     """
 
     def __init__(
@@ -190,6 +224,7 @@ class LakeTable(
         is_write: bool = False,
     ) -> None:
         super().__init__(gateway, name)
+        self.on_refused_stream: Callable[[], None] = lambda: None
         self._table = table
         self._warehouse = warehouse
         self._catalog = catalog
@@ -299,6 +334,10 @@ class LakeTable(
             )
             raise InvalidInputError(message, kind="read_changelog", table=self._name)
         given = {**self._options, **self.gateway.options(options)}
+        between = two_moments(given, self._name, time=self._time)
+        if between is not None:
+            changes = ChangesBetween(self.gateway.spark, self._table, between, given, self._name)
+            return RowsScanBuilder(self.gateway, changes.rows, self._struct, self._name)
         opened = in_session(self.gateway.spark, self._table, given)
         return LakeScanBuilder(self.gateway, opened, self._fields, self._moment, self._name)
 
@@ -351,9 +390,16 @@ class LakeTable(
         options = WriteOptions.of(spark, self._table, given)
         change_rows(spark, options.table, options.identity, change)
 
-    def apply(self, stream: JavaObject, is_continuous: bool) -> JavaObject:  # noqa: FBT001
-        """Give a stream into it its sink."""
-        return named_sink(self.gateway, self._table, stream, is_continuous=is_continuous)
+    def apply(self, stream: JavaObject | None, is_continuous: bool) -> JavaObject:  # noqa: FBT001
+        """Give a stream into it its sink; None is a stream that Spark refuses after that."""
+        if stream is None:
+            self.on_refused_stream()
+            return None
+        try:
+            return named_sink(self.gateway, self._table, stream, is_continuous=is_continuous)
+        except TidelakeError:
+            self.on_refused_stream()
+            raise
 
     def andThen(self, _after: JavaObject) -> NoReturn:
         """Refuse, as nothing may follow a sink."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, NoReturn
 
 from tidelake.engine.tables import Catalog, SystemTable, Table
@@ -22,7 +24,7 @@ from tidelake.spark.catalog.changelog import TableChangelog
 from tidelake.spark.catalog.java_ddl import (
     NewTable,
     check_own_provider,
-    refuse_stream_writer,
+    made_for_stream,
     schema_changes,
 )
 from tidelake.spark.catalog.procedures import SYSTEM_DATABASE, LakeProcedure, procedure_of
@@ -52,6 +54,12 @@ MOMENT_KEYS = (
 _NO_TABLE = frozenset({"table_not_found", "database_not_found", "branch_not_found"})
 
 
+class _NewForStream(threading.local):
+    """The table that a thread has made for a stream that it starts."""
+
+    path: str | None = None
+
+
 class LakeCatalog(
     Proxy,
     implements=(
@@ -77,13 +85,14 @@ class LakeCatalog(
         catalog: Catalog,
         *,
         name: str,
-        runner_of: Callable[[Catalog], ProcedureRunner] | None = None,
+        runner_of: Callable[[Catalog], ProcedureRunner | None] | None = None,
     ) -> None:
         super().__init__(gateway)
         self._runner_of = runner_of
         self._catalog = catalog
         self._name = name
         self._last_namespace: tuple[JavaObject, list[str]] | None = None
+        self._new_for_stream = _NewForStream()
 
     def toString(self) -> str:
         """How it is shown."""
@@ -167,7 +176,8 @@ class LakeCatalog(
         found = self._open(identifier)
         name = self._shown(identifier)
         if isinstance(found, SystemTable):
-            return SystemRelation(self.gateway, name, found, _moment(moment, found))
+            base = partial(self._base, self._path(identifier))
+            return SystemRelation(self.gateway, name, found, _moment(moment, found), base)
         is_nested = any(field.type.is_nested for field in found.table_schema.fields)
         kind = NestedInsertTable if is_nested and privileges == ONLY_INSERTS else LakeTable
         table = kind(
@@ -180,6 +190,8 @@ class LakeCatalog(
             catalog=self._name,
             is_write=is_write,
         )
+        if self._new_for_stream.path is not None:
+            table.on_refused_stream = partial(self._remove_new, self._path(identifier))
         if moment is None and not options:
             self._forget_outdated(identifier, table.state)
         return table
@@ -213,6 +225,12 @@ class LakeCatalog(
                 raise
             raise self._analysis("NoSuchTableException", identifier, error.message) from error
 
+    def _base(self, path: str) -> Table | None:
+        """The table, perhaps a branch, of a system table; None of one of the whole catalog."""
+        base, is_of_table, _ = path.rpartition("$")
+        found = self._catalog.table(base) if is_of_table else None
+        return found if isinstance(found, Table) else None
+
     def loadChangelog(
         self, identifier: JavaObject, context: JavaObject, *_options: JavaObject
     ) -> JavaObject:
@@ -224,7 +242,8 @@ class LakeCatalog(
         """Do nothing: no table is cached here."""
 
     def tableExists(self, identifier: JavaObject) -> bool:
-        """Whether there is such a table."""
+        """Whether there is such a table; ``writeStream.toTable`` begins with this question."""
+        self._new_for_stream.path = None
         try:
             self._catalog.table(self._path(identifier))
         except (NotFoundError, InvalidInputError):
@@ -235,9 +254,18 @@ class LakeCatalog(
         """CREATE TABLE."""
         staged = self._staged(identifier, self._new(identifier, asked))
         self._check_free(identifier)
-        refuse_stream_writer(self.gateway, self._shown(identifier), asked)
+        is_for_stream = made_for_stream(self.gateway, self._shown(identifier), asked)
         staged.commitStagedChanges()
+        self._new_for_stream.path = self._path(identifier) if is_for_stream else None
         return self.loadTable(identifier)
+
+    def _remove_new(self, path: str) -> None:
+        """Remove the empty table that a refused stream has just made, in the same thread."""
+        if self._new_for_stream.path == path:
+            self._new_for_stream.path = None
+            found = self._catalog.table(path)
+            if isinstance(found, Table) and found.handle.snapshots.latest() is None:
+                self._catalog.drop_table(path, if_missing="ignore")
 
     def createTableLike(
         self, identifier: JavaObject, info: JavaObject, source: JavaObject

@@ -20,6 +20,11 @@ import scala.collection.immutable.Seq;
  */
 public final class TidelakeNamedSinks extends Rule {
   private static final String RULES = "extendedResolutionRules";
+  private static final String CHECKS = "ResolveWriteToStream";
+
+  private final Seq others;
+
+  private TidelakeNamedSinks(Seq others) { this.others = others; }
 
   public static void install(SparkSession session) throws IllegalAccessException {
     Analyzer analyzer = session.sessionState().analyzer();
@@ -27,7 +32,7 @@ public final class TidelakeNamedSinks extends Rule {
     for (int i = 0; i < known.size(); i++) {
       if (known.apply(i) instanceof TidelakeNamedSinks) return;
     }
-    Seq rules = (Seq) known.prepended(new TidelakeNamedSinks());
+    Seq rules = (Seq) known.prepended(new TidelakeNamedSinks(known));
     for (Class kind = analyzer.getClass(); kind != null; kind = kind.getSuperclass()) {
       Field[] fields = kind.getDeclaredFields();
       for (int i = 0; i < fields.length; i++) {
@@ -57,6 +62,20 @@ public final class TidelakeNamedSinks extends Rule {
       String name = given.productElementName(i);
       parts[i] = part == table ? sink : name.equals("catalogTable") ? shown : part;
     }
-    return (TreeNode) given.makeCopy(parts);
+    try {
+      return checked((TreeNode) given.makeCopy(parts));
+    } catch (Throwable error) {
+      ((BiFunction) table).apply(null, Boolean.FALSE);
+      throw error;
+    }
+  }
+
+  /** Spark's own checks, of the output mode and the checkpoint. */
+  private TreeNode checked(TreeNode plan) {
+    for (int i = 0; i < others.size(); i++) {
+      Rule rule = (Rule) others.apply(i);
+      if (rule.ruleName().endsWith(CHECKS)) return rule.apply(plan);
+    }
+    return plan;
   }
 }

@@ -14,6 +14,9 @@ for: then all rows of a bucket come from one task, in order of the commits.
 has changes in several buckets. Then all changes of a key come from one task, in the order of the
 parts. Few bytes (:data:`ONE_TASK_BYTES`) are read by one task. More are read in parallel, shuffled
 by key, and sorted by the number of their part and row.
+
+**Options of a query**: ``incremental-between`` and ``incremental-between-timestamp`` behind a table
+give the rows that came and stayed; behind its audit log they give each change with its kind.
 """
 
 from __future__ import annotations
@@ -39,8 +42,12 @@ from tidelake.engine.streams import (
     PlannedChanges,
     UpdateFilter,
     change_fields,
+    planned_changes,
 )
+from tidelake.engine.tables import Table
 from tidelake.engine.write import ROW_KIND_COLUMN
+from tidelake.errors import InvalidInputError
+from tidelake.options import declared
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.filter import to_column
 from tidelake.spark.expression.mapped import in_workers
@@ -56,10 +63,15 @@ from tidelake.spark.read.native_scan import native_frame
 from tidelake.spark.read.native_storage import native_storage
 from tidelake.spark.read.scan_frame import spark_batches
 from tidelake.spark.read.shares import packed_splits, share_frame, tasks_asked
+from tidelake.spark.read.table_frame import in_session
 from tidelake.spark.sessions.session import parallelism
 from tidelake.types import DataField, RowKind
 from tidelake.types.predicate import columns_of
 
+INCREMENTAL = declared.INCREMENTAL_BETWEEN.key
+INCREMENTAL_TIMES = declared.INCREMENTAL_BETWEEN_TIMESTAMP.key
+INCREMENTAL_MODE = declared.INCREMENTAL_BETWEEN_SCAN_MODE.key
+ROW_KIND = "rowkind"
 ONE_TASK_BYTES = 16 << 20
 """Bytes of files up to which one task reads all changes whose keys span buckets."""
 PART_COLUMN, ROW_COLUMN = "_tidelake_part", "_tidelake_row"
@@ -325,3 +337,91 @@ def _selecting(
         return (batch.select(names) for batch in batches)
 
     return select
+
+
+def two_moments(
+    options: dict[str, object], name: str, *, time: Callable[[str], Any]
+) -> tuple[Any, Any] | None:
+    """Take the two moments of ``incremental-between`` out of a table's options; None without them.
+
+    Parameters
+    ----------
+    time : callable
+        Converts a time of a statement.
+
+    Raises
+    ------
+    InvalidInputError
+        An option does not hold two moments, or both are given.
+    """
+    ends = _two_ends(options, INCREMENTAL, "snapshots or tags: '3,7'", name)
+    times = _two_ends(options, INCREMENTAL_TIMES, "times: '2026-11-21,2026-11-22'", name)
+    if ends is not None and times is not None:
+        message = f"Say '{INCREMENTAL}' or '{INCREMENTAL_TIMES}' of table '{name}', not both."
+        raise InvalidInputError(message, kind="two_moments", table=name)
+    if times is not None:
+        return (time(times[0]), time(times[1]))
+    if ends is None:
+        return None
+    first, last = (int(e) if e.isdecimal() else e for e in ends)
+    return first, last
+
+
+def _two_ends(options: dict[str, object], key: str, what: str, name: str) -> tuple[str, str] | None:
+    """Take an option that holds two ends out of a table's options."""
+    between = options.pop(key, None)
+    if between is None:
+        return None
+    first, comma, last = str(between).partition(",")
+    if not comma or not first.strip() or not last.strip():
+        message = f"'{key}' = '{between}' of table '{name}' must be two {what}."
+        raise InvalidInputError(message, kind="option_value", table=name, option=key)
+    return (first.strip(), last.strip())
+
+
+class ChangesBetween:
+    """The changes of a table between two moments.
+
+    Parameters
+    ----------
+    options : dict
+        Of this use, without the moments; the mode is taken out of them.
+    name : str
+        Of the table, in messages.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        found: Table,
+        moments: tuple[Any, Any],
+        options: dict[str, object],
+        name: str,
+    ) -> None:
+        self._mode: Any = options.pop(INCREMENTAL_MODE, "auto")
+        self._spark = spark
+        self._table = in_session(spark, found, options)
+        self._moments = moments
+        self._name = name
+        self.fields = self._table.table_schema.fields
+
+    def rows(self, columns: Sequence[str], row_filter: object = None) -> DataFrame:
+        """The changes that leave a row: a batch shows no deletes."""
+        rows = self._changes(columns, row_filter)
+        return selected(rows.where(F.col(ROW_KIND_COLUMN).isin("+I", "+U")), columns)
+
+    def audit_log(self, columns: Sequence[str]) -> DataFrame:
+        """All changes, each with its kind as the audit log shows it."""
+        own = [c for c in columns if c != ROW_KIND] or [self.fields[0].name]
+        return selected(self._changes(own).withColumnRenamed(ROW_KIND_COLUMN, ROW_KIND), columns)
+
+    def _changes(self, columns: Sequence[str], row_filter: object = None) -> DataFrame:
+        changes = planned_changes(
+            self._table.handle, *self._moments, columns=columns, where=row_filter, mode=self._mode
+        )
+        return changes_frame(self._spark, changes, table=self._name)
+
+
+def selected(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Columns of a DataFrame, by names of any characters."""
+    return frame.select(*(quoted(c) for c in columns))

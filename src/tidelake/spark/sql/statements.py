@@ -14,9 +14,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from tidelake.engine.tables import Catalog, Table
-from tidelake.errors import InvalidInputError, counted
+from tidelake.errors import InvalidInputError, TidelakeError, counted
 from tidelake.maintenance.procedure import ProcedureRunner
+from tidelake.spark.catalog.named_catalog import register
+from tidelake.spark.catalog.registration import is_put
 from tidelake.spark.errors.analysis_errors import translate_analysis_errors
+from tidelake.spark.errors.conditions import translate_conditions
 from tidelake.spark.expression.types import fields_from_spark
 from tidelake.spark.sessions.cancellation import interruptible
 from tidelake.spark.sessions.paimon_settings import check_paimon_setting
@@ -124,7 +127,7 @@ class Statements:
             )
             if given != own:
                 (statement,), text, args = parse(given), given, None
-        with positioned_errors(text, statement):
+        with positioned_errors(text, statement), translate_conditions():
             if isinstance(statement, Query | SetProperty):
                 return self._run(statement, args, text)
             return interruptible(self.spark, lambda: self._run(statement, args, text))
@@ -182,7 +185,7 @@ class Statements:
             self._check_view(statement)
         if isinstance(statement, SetProperty) and not is_known_setting(statement):
             return self._set(statement)
-        return self._frame_of(execute(statement, self.session))
+        return self._frame_of(self._executed(statement))
 
     def _with(self, statement: WithQueries, args: Args, text: str) -> DataFrame:
         """Run a statement with WITH; each query sees those before it."""
@@ -215,6 +218,25 @@ class Statements:
                 self.spark.conf.set(key, value)
         shown = self.spark.conf.get(key, "<undefined>") if value is None else value
         return self.spark.createDataFrame([(key, shown)], "key string, value string")
+
+    def _executed(self, statement: Statement) -> pa.Table:
+        """Run a statement on the catalogs; those that it adds are known to ``spark.sql``."""
+        catalogs = self.session.catalogs
+        known = set(catalogs)
+        answer = execute(statement, self.session)
+        for name in catalogs.keys() - known:
+            try:
+                self._register(name, catalogs[name])
+            except TidelakeError:
+                del catalogs[name]
+                raise
+        return answer
+
+    def _register(self, name: str, catalog: Catalog) -> None:
+        """Make a catalog known to plain ``spark.sql``, if that knows the one of ``attach``."""
+        if is_put(self.spark, next(iter(self.session.catalogs))):
+            runner_of = self.session.runner_of
+            register(self.spark, catalog, name=name, runner_of=lambda _, of: runner_of(of))
 
     def _keep_view(self, statement: CreateView, name: TableName) -> None:
         """Run the query for its columns, and let the catalog keep the view."""

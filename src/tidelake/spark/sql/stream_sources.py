@@ -22,17 +22,10 @@ from tidelake.engine.tables import Catalog, Table
 from tidelake.errors import UnsupportedError
 from tidelake.options import declared
 from tidelake.spark.expression.windows import SESSION
+from tidelake.spark.read.changes_frame import INCREMENTAL, INCREMENTAL_TIMES, selected
 from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.spark.sql.declared_stream import declared_stream
-from tidelake.spark.sql.table_sources import (
-    INCREMENTAL,
-    INCREMENTAL_TIMES,
-    LookedUp,
-    TableSource,
-    catalog_of,
-    in_windows,
-    selected,
-)
+from tidelake.spark.sql.table_sources import LookedUp, TableSource, catalog_of, in_windows
 from tidelake.spark.streams.connector.provider import offer_streams
 from tidelake.spark.streams.kafka.declared_table import kafka_table
 from tidelake.spark.streams.read.lookup import lookup_frame

@@ -6,22 +6,17 @@ a query to a DataFrame.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from tidelake.engine.scan import ScanRequest, hidden_columns
-from tidelake.engine.streams import planned_changes
 from tidelake.engine.tables import AUDIT_LOG, Catalog, SystemTable, Table
-from tidelake.errors import InvalidInputError
 from tidelake.kafka.rows import KIND
-from tidelake.options import declared
-from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.windows import WINDOW_COLUMNS, windowed
-from tidelake.spark.read.changes_frame import changes_frame
+from tidelake.spark.read.changes_frame import ROW_KIND, ChangesBetween, two_moments
 from tidelake.spark.read.table_frame import in_session, table_frame
 from tidelake.spark.streams.kafka.declared_table import kafka_table
 from tidelake.spark.streams.kafka.slices_frame import batch_frame
@@ -30,11 +25,6 @@ from tidelake.sql.execution.time_travel_clause import time_travel_arguments
 from tidelake.sql.query.lookup import event_time_column
 from tidelake.sql.query.query import TableReference
 from tidelake.types import DataField
-
-INCREMENTAL = declared.INCREMENTAL_BETWEEN.key
-INCREMENTAL_TIMES = declared.INCREMENTAL_BETWEEN_TIMESTAMP.key
-INCREMENTAL_MODE = declared.INCREMENTAL_BETWEEN_SCAN_MODE.key
-ROW_KIND = "rowkind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +89,7 @@ class TableSources:
         name = str(reference.name)
         options: dict[str, object] = dict(reference.clause.options)
         function = reference.function
-        between = self._incremental(options, name)
+        between = two_moments(options, name, time=self.session.time)
         if function is not None and function.incremental is not None:
             given = function.incremental
             between = (given.start, given.end)
@@ -153,35 +143,16 @@ class TableSources:
         self, found: Table, between: tuple[Any, Any], options: dict[str, object], name: str
     ) -> TableSource:
         """The changes that leave a row: a batch shows no deletes."""
-        mode: Any = options.pop(INCREMENTAL_MODE, "auto")
-        table = in_session(self.spark, found, options)
-        fields = table.table_schema.fields
-
-        def frame(columns: list[str], row_filter: object) -> DataFrame:
-            changes = planned_changes(
-                table.handle, *between, columns=columns, where=row_filter, mode=mode
-            )
-            rows = changes_frame(self.spark, changes, table=name)
-            kept = rows.where(F.col("_row_kind").isin("+I", "+U"))
-            return selected(kept, columns)
-
-        return TableSource(tuple(f.name for f in fields), fields, frame)
+        changes = ChangesBetween(self.spark, found, between, options, name)
+        return TableSource(tuple(f.name for f in changes.fields), changes.fields, changes.rows)
 
     def _audit_source(
         self, found: Table, between: tuple[Any, Any], options: dict[str, object], name: str
     ) -> TableSource:
         """All changes with their kinds, as the audit log between two moments shows them."""
-        mode: Any = options.pop(INCREMENTAL_MODE, "auto")
-        table = in_session(self.spark, found, options)
-        names = [f.name for f in table.table_schema.fields]
-
-        def frame(columns: list[str], _: object) -> DataFrame:
-            own = [c for c in columns if c != ROW_KIND] or names[:1]
-            changes = planned_changes(table.handle, *between, columns=own, where=None, mode=mode)
-            rows = changes_frame(self.spark, changes, table=name)
-            return selected(rows.withColumnRenamed("_row_kind", ROW_KIND), columns)
-
-        return TableSource((ROW_KIND, *names), (), frame)
+        changes = ChangesBetween(self.spark, found, between, options, name)
+        names = tuple(f.name for f in changes.fields)
+        return TableSource((ROW_KIND, *names), (), lambda columns, _: changes.audit_log(columns))
 
     def of_system_table(
         self, reference: TableReference, found: SystemTable, table: Table | None
@@ -191,7 +162,9 @@ class TableSources:
         if table is not None:
             system = reference.name.parts[-1].rpartition("$")[2]
             options: dict[str, object] = dict(reference.clause.options)
-            between = self._incremental(options, name) if system == AUDIT_LOG else None
+            between = None
+            if system == AUDIT_LOG:
+                between = two_moments(options, name, time=self.session.time)
             if between is not None:
                 return self._audit_source(table, between, options, name)
             self._timed(table, options)
@@ -209,19 +182,6 @@ class TableSources:
         """The table with the options of one use."""
         return in_session(self.spark, found, options, conf=conf)
 
-    def _incremental(self, options: dict[str, object], name: str) -> tuple[Any, Any] | None:
-        """Take the two moments of ``incremental-between`` out of a table's options."""
-        ends = _two_ends(options, INCREMENTAL, "snapshots or tags: '3,7'", name)
-        times = _two_ends(options, INCREMENTAL_TIMES, "times: '2026-11-21,2026-11-22'", name)
-        if ends is not None and times is not None:
-            message = f"Say '{INCREMENTAL}' or '{INCREMENTAL_TIMES}' of table '{name}', not both."
-            raise InvalidInputError(message, kind="two_moments", table=name)
-        if times is not None:
-            return (self.session.time(times[0]), self.session.time(times[1]))
-        if ends is None:
-            return None
-        return tuple(int(e) if e.isdecimal() else e for e in ends)  # type: ignore[return-value]
-
 
 def catalog_of(session: SqlSession, reference: TableReference) -> Catalog | None:
     """The catalog of a table; None for a temporary table of a path."""
@@ -236,20 +196,3 @@ def in_windows(frame: DataFrame, reference: TableReference, name: str) -> DataFr
     if function is None or function.window is None:
         return frame
     return windowed(frame, function.window, table=name, event_time=event_time_column(reference))
-
-
-def selected(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Columns of a DataFrame, by names of any characters."""
-    return frame.select(*(quoted(c) for c in columns))
-
-
-def _two_ends(options: dict[str, object], key: str, what: str, name: str) -> tuple[str, str] | None:
-    """Take an option that holds two ends out of a table's options."""
-    between = options.pop(key, None)
-    if between is None:
-        return None
-    first, comma, last = str(between).partition(",")
-    if not comma or not first.strip() or not last.strip():
-        message = f"'{key}' = '{between}' of table '{name}' must be two {what}."
-        raise InvalidInputError(message, kind="option_value", table=name, option=key)
-    return (first.strip(), last.strip())

@@ -114,21 +114,36 @@ def _mark_of(handle: TableHandle, action: str) -> Mark:
         url = report_url(handle.options, table=handle.identifier)
         return partial(_report, handle, url)
     if action == MARK_EVENT:
-        if handle.served is None:
-            raise _unsupported(handle, action, "needs a REST catalog, whose server keeps the marks")
-        return partial(_mark_event, handle.served)
+        return _event_of(handle)
     if action == DONE_PARTITION:
         if handle.listing is None:
             why = "adds a partition '<value>.done' to Hive's metastore, and this catalog is none"
             raise _unsupported(handle, action, why)
-        if not handle.options.get(declared.METASTORE_PARTITIONED_TABLE):
-            key = declared.METASTORE_PARTITIONED_TABLE.key
-            why = f"needs '{key}' = 'true': without it the metastore knows no partition"
-            raise _unsupported(handle, action, why)
+        _check_shown(handle, action)
         return partial(_add_done_partition, handle.listing)
     if action == CUSTOM:
         raise _unsupported(handle, action, "calls a class of Java, which cannot run here")
     return partial(_write_success_file, handle)
+
+
+def _event_of(handle: TableHandle) -> Mark:
+    """What tells the server of a catalog."""
+    if handle.served is not None:
+        return partial(_mark_event, handle.served)
+    mark = None if handle.listing is None else handle.listing.mark_done
+    if mark is None:
+        why = "needs a REST catalog or a Hive Metastore, whose server keeps the marks"
+        raise _unsupported(handle, MARK_EVENT, why)
+    _check_shown(handle, MARK_EVENT)
+    return partial(_mark_listed, mark)
+
+
+def _check_shown(handle: TableHandle, action: str) -> None:
+    """The metastore knows the partitions."""
+    if not handle.options.get(declared.METASTORE_PARTITIONED_TABLE):
+        key = declared.METASTORE_PARTITIONED_TABLE.key
+        why = f"needs '{key}' = 'true': without it the metastore knows no partition"
+        raise _unsupported(handle, action, why)
 
 
 def _unsupported(handle: TableHandle, action: str, why: str) -> UnsupportedError:
@@ -153,6 +168,10 @@ def _add_done_partition(listing: CatalogListing, partition: DonePartition) -> No
 
 def _mark_event(served: ManagedTable, partition: DonePartition) -> None:
     served.mark_done([partition.values])
+
+
+def _mark_listed(mark: Callable[[Mapping[str, str]], None], partition: DonePartition) -> None:
+    mark(partition.values)
 
 
 def _report(handle: TableHandle, url: str, partition: DonePartition) -> None:

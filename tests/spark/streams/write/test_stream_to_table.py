@@ -146,6 +146,29 @@ def test_issue_36_a_writer_of_another_format_leaves_no_table(spark, lake, frame,
     assert rows(lake, "default.other") == []
 
 
+def test_a_refused_stream_leaves_no_table_that_it_made(spark, lake, feed, frame, writer):
+    name = "streamed.default.new"
+    feed(k=[1], v=[1])
+    for start, words in (
+        (lambda: writer(mode="update").toTable(name), "no primary key"),
+        (lambda: writer(checkpointLocation="").toTable(name), "needs checkpoint="),
+        (lambda: writer(mode="complete").toTable(name), "omplete"),
+        (lambda: writer(frame.groupBy("v").count()).toTable(name), "ppend"),
+        (lambda: writer().format(STREAM).outputMode("update").toTable(name), "no primary key"),
+    ):
+        with pytest.raises(PySparkException, match=words):
+            start()
+        assert not spark.catalog.tableExists(name)
+    assert ended(writer().toTable(name)).exception() is None
+    with pytest.raises(PySparkException, match="no primary key"):
+        writer(mode="update").toTable(name)
+    assert rows(lake, "default.new") == [(1, 1)]
+    lake.sql("CREATE TABLE old (k BIGINT, v BIGINT)")
+    with pytest.raises(PySparkException, match="no primary key"):
+        writer(mode="update", checkpointLocation="").toTable("streamed.default.old")
+    assert rows(lake, "default.old") == []
+
+
 def test_options_of_a_query_by_name_come_with_its_first_batch(lake, feed, writer, checkpoint):
     lake.sql(KEYED)
     feed(k=[1], v=[1])

@@ -737,12 +737,56 @@ def test_a_partition_that_is_done_has_another_that_says_so(either, tmp_path):
     assert set(shown_partitions(either)) == {("c", "2")}
 
 
-def test_a_partition_that_the_catalog_does_not_know_has_none(either):
-    done = {"partition.mark-done-action": "done-partition"}
-    table = either.create_table("db.t", SCHEMA, partition_keys=["v"], options=done)
+def check_needs_shown_partitions(catalog, action):
+    done = {"partition.mark-done-action": action}
+    table = catalog.create_table("db.t", SCHEMA, partition_keys=["v"], options=done)
     table.write([{"k": 1, "v": "a"}])
     with pytest.raises(UnsupportedError, match=r"needs 'metastore\.partitioned-table' = 'true'"):
-        call(either, "mark_partition_done", ("db.t", "v=a"), {})
+        call(catalog, "mark_partition_done", ("db.t", "v=a"), {})
+
+
+def test_a_partition_that_the_catalog_does_not_know_has_none(either):
+    check_needs_shown_partitions(either, "done-partition")
+
+
+def test_a_partition_that_the_catalog_does_not_know_is_not_marked(catalog):
+    check_needs_shown_partitions(catalog, "mark-event")
+
+
+def test_the_metastore_is_told_that_a_partition_is_done(fake, catalog):
+    table = partitioned(catalog)
+    table.write([{"k": 1, "day": "a/b", "hour": 1}, {"k": 1, "day": "c", "hour": 2}])
+    table.set_options({"partition.mark-done-action": "mark-event"})
+    call(catalog, "mark_partition_done", ("db.t", "day=a/b,hour=1"), {})
+    assert fake.marks == [("db", "t", {"day": "a/b", "hour": "1"})]
+    assert set(shown_partitions(catalog)) == {("a/b", "1"), ("c", "2")}
+
+
+def test_a_mark_that_the_metastore_refuses_says_so(fake, catalog):
+    table = partitioned(catalog)
+    table.write([{"k": 1, "day": "a", "hour": 1}])
+    table.set_options({"partition.mark-done-action": "mark-event"})
+
+    def refuse(method):
+        if method == "markPartitionForEvent":
+            raise protocol().MetaException(message="no events here")
+
+    fake.before = refuse
+    said = "refused to mark a partition of 'db.t' as done: no events here"
+    with pytest.raises(StorageRefusedError, match=said):
+        call(catalog, "mark_partition_done", ("db.t", "day=a,hour=1"), {})
+    assert fake.marks == []
+
+
+def test_glue_keeps_no_marks_of_partitions(tmp_path):
+    with glue() as options:
+        catalog = tidelake.open(tmp_path / "w", catalog=options)
+        table = partitioned(catalog)
+        table.write([{"k": 1, "day": "a", "hour": 1}])
+        table.set_options({"partition.mark-done-action": "success-file,mark-event"})
+        with pytest.raises(UnsupportedError, match="needs a REST catalog or a Hive Metastore"):
+            call(catalog, "mark_partition_done", ("db.t", "day=a,hour=1"), {})
+        assert not list(tmp_path.rglob("_SUCCESS"))
 
 
 def test_partitions_of_a_replacement_are_shown_for_the_old_ones(either):

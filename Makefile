@@ -29,12 +29,14 @@ help: ## show this list
 .PHONY: setup demo demo-sql demo-cdc demo-dbt
 setup: $(STAMP) ## make .venv with everything that the other commands need
 
+# pip compiles the modules of all packages on one core, after all else; compileall takes them all
 $(STAMP): pyproject.toml
 	@[ -n "$(PYTHON)" ] || { echo "Python 3.11 or later is needed and was not found; set PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than Python 3.11; set PYTHON=..." >&2; exit 1; }
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV), a few minutes the first time ..."
-	$(BIN)/python -m pip install --quiet --editable '.[spark,demo,dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[spark,demo,dev]'
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true  # as pip, past templates that are no Python
 	@touch $@
 
 demo: setup ## the main job: a year of real flights through Spark, in three acts, with a report page in out/flights; WAREHOUSE=s3://...

@@ -6,12 +6,16 @@ falls between our check and our publication. Deterministic; no processes, no luc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
 
 from proving.fsck import check_table
 from proving.model import ModelTable
 from proving.world import LOCATION, NAME, Shape, arrow_of, content_of, open_catalog
-from tidelake.fileio import FileIO, MemoryFileIO, OpenDirectory, OutputFile
+from tidelake.fileio import ByteRange, FileIO, MemoryFileIO, OpenDirectory, OutputFile
+from tidelake.table.write.transaction import WriteTransaction
 
 SHAPE = Shape(("k",), (), None, (("bucket", "2"), ("num-sorted-run.compaction-trigger", "2")))
 
@@ -33,7 +37,8 @@ class Meddled(MemoryFileIO):
 class Between:
     """The storage of one process, in whose midst another one acts, once.
 
-    `moment` is asked, with path and data, about each file that is opened, published or deleted.
+    `moment` is asked, with path and data, about each file that is read, opened, published or
+    deleted.
     """
 
     def __init__(
@@ -43,6 +48,22 @@ class Between:
 
     def __getattr__(self, name: str) -> Callable:
         return getattr(self._inner, name)
+
+    def read_bytes(self, path: str, **held: OpenDirectory) -> bytes:
+        self._meet(path, b"")
+        return self._inner.read_bytes(path, **held)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        self._meet(path, b"")
+        return self._inner.read_range(path, offset, length)
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[pa.Buffer]:
+        self._meet(path, b"")
+        return self._inner.read_ranges(path, ranges)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        self._meet(path, b"")
+        return self._inner.open_input(path)
 
     def open_output(self, path: str) -> OutputFile:
         self._meet(path, b"")
@@ -179,6 +200,84 @@ def check_base_of_another_history() -> None:
     check_table(fileio, LOCATION)
 
 
+def check_base_that_expires() -> None:
+    """A base whose files an expiry removes while we read them is a race that we lost."""
+    write_only = Shape(("k",), (), None, (("bucket", "2"), ("write-only", "true")))
+    for shape, of_delta, at_commit in itertools.product(
+        (write_only, SHAPE), (False, True), (False, True)
+    ):
+        _check_base_that_expires(shape, of_delta=of_delta, at_commit=at_commit)
+
+
+def _check_base_that_expires(shape: Shape, *, of_delta: bool, at_commit: bool) -> None:
+    """The base is the one that a writer begins with, or a later one that its commit meets."""
+    fileio = MemoryFileIO()
+    shape.create(open_catalog(fileio, 1))
+    theirs = open_catalog(fileio, 2).table(NAME)
+    theirs.write(arrow_of(shape, _rows(range(2), "a")))
+    missing: list[str] = []
+
+    def arm() -> None:
+        base = theirs.handle.snapshots.latest()
+        missing.append(base.delta_manifest_list if of_delta else base.base_manifest_list)
+
+    def expire() -> None:
+        theirs.write(arrow_of(shape, _rows(range(10, 12), "b")))
+        now = theirs.handle.snapshots.latest().time_ms
+        theirs.maintenance.expire_snapshots(retain_max=1, retain_min=1, older_than=now + 1)
+        assert not fileio.exists(f"{LOCATION}/manifest/{missing[0]}")
+        missing.append("gone")
+
+    armed = Between(fileio, lambda path, _: path.endswith(tuple(missing)), expire)
+    if not at_commit:
+        arm()
+    with WriteTransaction(open_catalog(armed, 3).table(NAME).handle) as ours:
+        ours.add(arrow_of(shape, _rows(range(20, 22), "c")))
+        if at_commit:
+            theirs.write(arrow_of(shape, _rows(range(30, 32), "d")))
+            arm()
+        ours.commit()
+    keys = {row["k"] for row in content_of(open_catalog(fileio, 4).table(NAME))}
+    assert missing[1:] == ["gone"], "nobody expired the base"
+    assert {0, 1, 10, 11, 20, 21} == keys - {30, 31}, f"a commit is lost: {keys}"
+    check_table(fileio, LOCATION)
+
+
+def check_inputs_that_expire() -> None:
+    """A write whose compaction reads files that others replaced, and that expired, begins again."""
+    for options in (
+        {},
+        {"changelog-producer": "lookup"},
+        {"changelog-producer": "full-compaction"},
+        {"deletion-vectors.enabled": "true"},
+    ):
+        given = {"bucket": "1", "num-sorted-run.compaction-trigger": "2", **options}
+        _check_inputs_that_expire(Shape(("k",), (), None, tuple(given.items())))
+
+
+def _check_inputs_that_expire(shape: Shape) -> None:
+    fileio = MemoryFileIO()
+    shape.create(open_catalog(fileio, 1))
+    theirs = open_catalog(fileio, 2).table(NAME)
+    theirs.write(arrow_of(shape, _rows(range(2), "a")))
+    acted = []
+
+    def expire() -> None:
+        theirs.write(arrow_of(shape, _rows(range(10, 12), "b")))
+        theirs.compact(full=True)
+        now = theirs.handle.snapshots.latest().time_ms
+        theirs.maintenance.expire_snapshots(retain_max=1, retain_min=1, older_than=now + 1)
+        acted.append(True)
+
+    reads = Between(fileio, lambda path, _: "/data-" in path and fileio.exists(path), expire)
+    ours = open_catalog(reads, 3).table(NAME)
+    ours.write(arrow_of(shape, _rows(range(20, 22), "c")))
+    keys = [row["k"] for row in content_of(open_catalog(fileio, 4).table(NAME))]
+    assert acted, "the write compacted nothing"
+    assert sorted(keys) == [0, 1, 10, 11, 20, 21], f"a commit is lost: {keys}"
+    check_table(fileio, LOCATION)
+
+
 CHECKS = (
     check_two_writers,
     check_two_lookups,
@@ -186,4 +285,6 @@ CHECKS = (
     check_hints,
     check_base_of_another_history,
     check_first_rows_beside_an_overwrite,
+    check_base_that_expires,
+    check_inputs_that_expire,
 )

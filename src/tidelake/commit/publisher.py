@@ -28,8 +28,8 @@ same to a server.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -44,10 +44,11 @@ from tidelake.commit.metadata_writer import MetadataWriter
 from tidelake.commit.plans import NOTHING, Base, CommitPlan, Planned
 from tidelake.commit.snapshot_commit import Candidate, Outcome, outcome_unknown
 from tidelake.commit.store_snapshot_commit import StoreSnapshotCommit
-from tidelake.errors import ConflictError, OutcomeUnknownError, TidelakeError
+from tidelake.errors import ConflictError, NotFoundError, OutcomeUnknownError, TidelakeError
 from tidelake.metadata.at_once import at_once
 from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.log.chain import BASE, link_of
+from tidelake.metadata.log.newest import has_moved_on
 from tidelake.metadata.log.schema_log import SchemaLog, dropped, names_drop
 from tidelake.metadata.log.snapshot import CommitKind, Snapshot
 from tidelake.metadata.manifest.manifest_list import ManifestFile
@@ -86,6 +87,10 @@ class _Written:
     delta: Delta
     entries: tuple[str, int]
     changelog: tuple[str, int] | None = None
+
+
+class _StaleBaseError(Exception):
+    """Another commit came while the base was read, and the base has expired."""
 
 
 class Publisher:
@@ -160,41 +165,61 @@ class Publisher:
                 if not self._in_doubt:
                     self._files.discard_delta()
                 return Published(own, planned, replayed=not self._in_doubt)
-            planned = plan.against(base)
-            earlier = (*earlier, base.snapshot)
-            if planned.is_empty:
-                if self._in_doubt:
-                    raise self._lost(attempt, earlier)
-                self._files.discard_delta()
-                return Published(None, planned)
-            schema_id, names = known_schema or self._schema_id()
-            if not self._in_doubt and self._waits_for_turn(names, plan):
-                self._files.discard_attempt()
-                self._files.discard_delta()
-                attempt, written, started_ms = 0, None, clock.now_ms()
-                continue
-            planned, next_row_id = self._with_row_ids(planned, base.snapshot)
-            if written is None or written.delta is not planned.delta:
-                if written is not None and not self._in_doubt:
+            try:
+                with self._stale_or_damaged(newest):
+                    planned = plan.against(base)
+                earlier = (*earlier, base.snapshot)
+                if planned.is_empty:
+                    if self._in_doubt:
+                        raise self._lost(attempt, earlier)
                     self._files.discard_delta()
-                written = self._write_delta(planned.delta, schema_id)
-            snapshot = self._build(
-                plan.kind, base.snapshot, planned, written, schema_id, next_row_id
-            )
-            self._files.finish()
-            candidate = Candidate(snapshot, base.snapshot, planned.delta.entries)
-            outcome = self._snapshots.publish(candidate)
+                    return Published(None, planned)
+                schema_id, names = known_schema or self._schema_id()
+                if not self._in_doubt and self._waits_for_turn(names, plan):
+                    self._files.discard_attempt()
+                    self._files.discard_delta()
+                    attempt, written, started_ms = 0, None, clock.now_ms()
+                    continue
+                planned, next_row_id = self._with_row_ids(planned, base.snapshot)
+                if written is None or written.delta is not planned.delta:
+                    if written is not None and not self._in_doubt:
+                        self._files.discard_delta()
+                    written = self._write_delta(planned.delta, schema_id)
+                with self._stale_or_damaged(newest):
+                    snapshot = self._build(
+                        plan.kind, base.snapshot, planned, written, schema_id, next_row_id
+                    )
+                self._files.finish()
+                candidate = Candidate(snapshot, base.snapshot, planned.delta.entries)
+                outcome = self._snapshots.publish(candidate)
+            except _StaleBaseError:
+                outcome = Outcome.LOST
             self._keep_or_discard(outcome)
             if outcome is Outcome.PUBLISHED:
                 return Published(snapshot, planned)
             timed.lost_races += outcome is Outcome.LOST
-            waited_ms = clock.now_ms() - started_ms
-            if timeout_ms is not None and waited_ms > timeout_ms:
+            if timeout_ms is not None and clock.now_ms() - started_ms > timeout_ms:
                 raise self._lost(attempt + 1, earlier)
             if attempt < retries_max:
                 self._wait(attempt)
             attempt += 1
         raise self._lost(attempt, earlier)
+
+    @contextmanager
+    def _stale_or_damaged(self, base: Snapshot | None) -> Iterator[None]:
+        """Tell a base that expired while it was read, which is a race that was lost, from damage.
+
+        Raises
+        ------
+        _StaleBaseError
+            A file of the base is missing, and another snapshot is the newest.
+        """
+        try:
+            yield
+        except NotFoundError as error:
+            if not has_moved_on(base, self._snapshots.latest()):
+                raise
+            raise _StaleBaseError from error
 
     def _with_row_ids(self, planned: Planned, base: Snapshot | None) -> tuple[Planned, int]:
         """The changes with the row ids that follow from this base, and the next free id."""

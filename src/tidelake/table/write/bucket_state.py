@@ -20,6 +20,7 @@ from tidelake.metadata.bucket_id import BucketId
 from tidelake.metadata.data_file import DataFileMeta
 from tidelake.metadata.index.index_manifest import deletion_files_by_bucket, index_entries
 from tidelake.metadata.index_entry import IndexEntry, IndexFile
+from tidelake.metadata.log.newest import read_newest
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.entry_table import EntryTable
 from tidelake.metadata.manifest.snapshot_entries import manifest_files, read_manifests
@@ -147,11 +148,15 @@ class BucketStates:
         }
 
     def _read(self) -> None:
-        handle = self._handle
+        snapshots = self._handle.snapshots
         if self._wanted is None:
-            snapshot = handle.snapshots.latest()
+            read_newest(snapshots.latest, self._take)
         else:
-            snapshot = handle.snapshots.load(self._wanted) if self._wanted else None
+            self._take(snapshots.load(self._wanted) if self._wanted else None)
+
+    def _take(self, snapshot: Snapshot | None) -> None:
+        """Read a snapshot."""
+        handle = self._handle
         if snapshot is None:
             self._snapshot_id = 0
             return

@@ -41,6 +41,7 @@ from tidelake.table.handle.handle import TableHandle
 from tidelake.table.partition_done import mark_at_end
 from tidelake.table.write.compaction_conflict import check_some_compacted
 from tidelake.table.write.delta_commits_trigger import full_compactions
+from tidelake.table.write.expired_inputs import BASE_EXPIRED, names_expired_inputs
 from tidelake.table.write.gathered_changelogs import GatheredChangelogs
 from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.overwrite import Overwrite, partial_overwrite_error
@@ -63,7 +64,7 @@ ASSIGNMENTS_MAX = 5
 BUCKETS_CHANGED = "bucket_assignment"
 """The conflict of rows whose buckets came from an index that has changed."""
 
-_CHANGED = frozenset({DELETIONS_CHANGED, ROWS_CHANGED, BUCKETS_CHANGED})
+_CHANGED = frozenset({DELETIONS_CHANGED, ROWS_CHANGED, BUCKETS_CHANGED, BASE_EXPIRED})
 
 
 class MessageSource(Protocol):
@@ -246,13 +247,13 @@ class WriteTransaction:
 
     def write(self, data: object, *, row_kinds: object | None = None) -> WriteResult:
         """Take all rows and commit; arguments as of :meth:`tidelake.Table.write`."""
-        rows = _Rows(self, data, row_kinds)
-        if self.handle.bucket_mode.is_assigned and self.overwrite is None:
-            again = is_replayable(data) and not isinstance(row_kinds, Iterator)
-            return self.run_assigned(rows, tries=ASSIGNMENTS_MAX if again else 1)
-        if (done := self.replayed()) is not None:
-            return done
-        return rows.attempt()
+        is_assigned = self.handle.bucket_mode.is_assigned and self.overwrite is None
+        again = is_replayable(data) and not isinstance(row_kinds, Iterator)
+        return self.run(
+            _Rows(self, data, row_kinds),
+            kinds=(BUCKETS_CHANGED, BASE_EXPIRED) if is_assigned else (BASE_EXPIRED,),
+            tries=ASSIGNMENTS_MAX if again else 1,
+        )
 
     def write_batches(self, batches: RowBatches) -> WriteResult:
         """Take all rows, each batch with its row kinds, and commit."""
@@ -279,7 +280,8 @@ class WriteTransaction:
             rows = batch if overwrite is None else overwrite.with_columns(handle, batch)
             if takes_none and rows.num_rows:
                 raise partial_overwrite_error(handle.identifier)
-            writer.write(rows, kinds, first_row=writer.rows_count - before)
+            with names_expired_inputs(handle, writer):
+                writer.write(rows, kinds, first_row=writer.rows_count - before)
 
     def open_writer(
         self,
@@ -398,7 +400,8 @@ class WriteTransaction:
         try:
             if isinstance(source, TableWriter) and source.rows_count and overwrite is None:
                 source.full_compactions = full_compactions(handle)
-            messages = changelogs.gather(source.prepare_commit())
+            with names_expired_inputs(handle, source):
+                messages = changelogs.gather(source.prepare_commit())
             committer = handle.committer()
             watermark = self.watermark() if callable(self.watermark) else self.watermark
             self.buckets_count = len({message.bucket_id for message in messages})

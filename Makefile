@@ -74,11 +74,12 @@ DUCKDB_STAMP := $(DUCKDB)/.installed
 DBT := .venv-dbt
 DBT_STAMP := $(DBT)/.installed
 SPARK_CLASSES := $(VENV)/spark-classes.jsa
+OLD_SPARKS := .sparks/4.0/.installed .sparks/4.1/.installed
 .PHONY: quick test doctest golden spark interop record-java sparks stores interop-fuzz
 quick: setup ## in two minutes: arch, ruff and the unit tests of what differs from main
 	$(BIN)/python scripts/quick.py
 
-test: doctest $(DUCKDB_STAMP) $(DBT_STAMP) $(SPARK_CLASSES) ## all tests, with the small sizes of the reliability checks; ends with the minutes by folder
+test: doctest $(DUCKDB_STAMP) $(DBT_STAMP) $(OLD_SPARKS) $(SPARK_CLASSES) ## all tests, with the small sizes of the reliability checks; ends with the minutes by folder
 	@rm -f $(MINUTES)
 	failed=0; \
 	TIDELAKE_MINUTES=$(MINUTES) $(BIN)/pytest --numprocesses 3 --dist worksteal --timeout 300 --timeout-method thread --durations 12 --ignore tests/spark --ignore tests/interop || failed=1; \
@@ -91,7 +92,7 @@ doctest: setup ## the examples in the docstrings
 golden: setup ## the bytes on disk against the golden files
 	$(BIN)/pytest tests/golden
 
-spark: setup $(SPARK_CLASSES) ## only the tests that need a Spark session
+spark: setup $(OLD_SPARKS) $(SPARK_CLASSES) ## only the tests that need a Spark session
 	$(BIN)/pytest -m spark
 
 interop: setup ## read our tables with Java Paimon and pypaimon, and theirs with ours; prints a table
@@ -114,6 +115,11 @@ $(DBT_STAMP): $(STAMP)
 	$(PYTHON) -m venv --without-pip $(DBT)
 	$(BIN)/python -m pip --python $(DBT)/bin/python install --quiet 'dbt-core>=1.11,<1.12' dbt-spark==1.11.0
 	$(BIN)/python -c "import pathlib, sysconfig; paths = pathlib.Path('src').resolve(), sysconfig.get_path('purelib'); print(*paths, sep='\n')" > "$$($(DBT)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
+	@touch $@
+
+# a Spark of 470 MB, the rest comes from .venv by a path file
+.sparks/%/.installed: $(STAMP)
+	PYTHONPATH=src:tests $(BIN)/python scripts/sparks.py --install $*
 	@touch $@
 
 # the JVMs of the tests map it: each takes 4 s of CPU less to its first statements
@@ -207,7 +213,7 @@ GATES := types bench-small docs docs-check java fmt-check lint arch spelling cha
 check: gates test ## all of it
 
 gates: setup ## what `check` runs beside the tests, and makes for them, two at a time
-	@printf '%s\n' $(SPARK_CLASSES) $(DUCKDB_STAMP) $(DBT_STAMP) $(GATES) | xargs -P 2 -I{} $(MAKE) --no-print-directory {}
+	@printf '%s\n' $(SPARK_CLASSES) $(DUCKDB_STAMP) $(DBT_STAMP) $(OLD_SPARKS) $(GATES) | xargs -P 2 -I{} $(MAKE) --no-print-directory {}
 
 fmt: setup ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix --quiet .

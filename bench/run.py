@@ -1,8 +1,9 @@
 """Run the benchmarks and print or write their table.
 
-Usage: python bench/run.py [QUESTION ...] [--size small|full|huge] [--write]
+Usage: python bench/run.py [QUESTION ...] [--size small|full|huge] [--spark MINOR] [--write]
 
-Only `scale` has the size huge. With --write the figures are kept in bench/figures.json, those of
+Only `scale` has the size huge. With --spark the questions run on another Spark, in an environment
+that `make sparks` has made. With --write the figures are kept in bench/figures.json, those of
 questions that were not asked as they were, and docs/internals/benchmarks-record.md shows them.
 """
 
@@ -10,8 +11,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sys
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -40,10 +43,12 @@ import pages  # noqa: E402
 import peers  # noqa: E402
 import pipeline  # noqa: E402
 import planning  # noqa: E402
+import pyspark  # noqa: E402
 import scale  # noqa: E402
 import service  # noqa: E402
 import service_java  # noqa: E402
 import service_tls  # noqa: E402
+import sparks  # noqa: E402
 import sql  # noqa: E402
 import stores  # noqa: E402
 import stores_spark  # noqa: E402
@@ -53,6 +58,8 @@ import tpch  # noqa: E402
 import tpch_peers  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
+
+from tidelake.spark.versions import MINORS, minor_of  # noqa: E402
 
 FIGURES = HERE / "figures.json"
 PAGE = HERE.parent / "docs" / "internals" / "benchmarks-record.md"
@@ -73,6 +80,7 @@ QUESTIONS = {
     "scale": scale.lines,
     "peers": peers.lines,
     "pipeline": pipeline.lines,
+    "sparks": sparks.lines,
     "first-minutes": first_minutes.lines,
     "merging": merging.lines,
     "merging-others": merging.other_lines,
@@ -164,17 +172,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("questions", nargs="*", choices=[*QUESTIONS, *GROUPS, []], default=[])
     parser.add_argument("--size", choices=["small", "full", "huge"], default="small")
+    parser.add_argument("--spark", choices=MINORS, help="another version")
     parser.add_argument("--write", action="store_true", help="keep the figures, for the page")
     arguments = parser.parse_args()
     if arguments.size == "huge" and arguments.questions != ["scale"]:
         parser.error("--size huge goes with scale alone")
+    if arguments.spark and arguments.spark != minor_of(pyspark.__version__):
+        python = str(sparks.python_of(arguments.spark))
+        os.execv(python, [python, *sys.argv])
+    on = f" on Spark {arguments.spark}" if arguments.spark else ""
     table = Table("workload", "what", "against", "CPU ratio (spread)", "wall", "target")
     found: dict[str, list[kernel.Line]] = {}
     asked = [one for name in arguments.questions for one in GROUPS.get(name, [name])]
     for question in asked or list(QUESTIONS):
-        found[question] = []
-        for line in QUESTIONS[question](arguments.size):
-            found[question].append(line)
+        lines = found[question + on] = []
+        for asked_line in QUESTIONS[question](arguments.size):
+            line = replace(asked_line, workload=asked_line.workload + on)
+            lines.append(line)
             wall = f"{line.ratio.wall_median:.2f}" if line.ratio else ""
             shown = str(line.ratio) if line.ratio else line.note
             table.add_row(line.workload, line.what, line.against, shown, wall, line.target)

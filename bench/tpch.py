@@ -12,9 +12,9 @@
 A ratio is the median of the rounds' ratios for one query; a line gives the geometric mean of the 22
 and, as its spread, the best and the worst query.
 
-Run by `python bench/run.py tpch [--size full]`; small is SF 0.1, full SF 1. TPCH_PLACE names a
-directory whose rows are kept and used again, TPCH_QUERIES some queries (`q1,q6`), TPCH_SCALE
-another scale factor.
+Run by `python bench/run.py tpch [--size full] [--spark 4.1]`; small is SF 0.1, full SF 1. The
+environment's TPCH_PLACE names a directory whose rows are kept and used again, TPCH_QUERIES some
+queries (`q1,q6`), TPCH_SCALE another scale factor.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from tree_cpu import TreeCpu
 
 import tidelake.spark as ts
 from tidelake.spark import Lake
+from tidelake.spark.versions import MINORS, minor_of
 
 HERE = Path(__file__).resolve().parent
 ENVIRONMENT = HERE.parent / ".venv-tpch"
@@ -46,6 +47,8 @@ STATIC = ("customer", "nation", "part", "partsupp", "region", "supplier")
 UPSERTS = 3
 BUCKETS = 4
 OURS = ("tl.sql", "spark.sql")
+MEAN_MAX_OF_OLDER = 1.25
+"""Target of the geometric mean on a Spark that is not the newest."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +205,8 @@ def lines(size_name: str) -> Iterator[Line]:
         make_tables(lake, rows, place)
         lake.sql("USE tpch")
         tree = TreeCpu()
-        for state, target in (("3 upserts of 2 %", (1.2, 1.6)), ("compacted", (1.1, 1.3))):
+        mean = 1.2 if minor_of(spark.version) == MINORS[-1] else MEAN_MAX_OF_OLDER
+        for state, target in (("3 upserts of 2 %", (mean, 1.6)), ("compacted", (1.1, 1.3))):
             if state == "compacted":
                 yield from after_a_commit(lake, rows, texts, size.rounds, tree, scale)
                 for name in KEYS:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import itertools
 from contextlib import suppress
+from dataclasses import replace
 
 from tidelake.commit.tags import BranchStarts, delete_tag_and_files
 from tidelake.errors import (
@@ -177,8 +178,9 @@ def _copy_start(
         found = Snapshot.from_json(data, path=handle.paths.snapshot(snapshot.id))
         if found.state_key != snapshot.state_key:
             data = snapshot.to_json().encode()  # of a history that was rolled back
-    except NotFoundError:  # it has expired, and the tag is what is left
-        data = snapshot.to_json().encode()
+    except NotFoundError:  # it has expired, and the tag is what is left: not its changelog
+        names = {"changelog_manifest_list": None, "changelog_manifest_list_size_bytes": None}
+        data = replace(snapshot, **names).to_json().encode()
     if not put_new(fileio, target.snapshot(snapshot.id), data):
         raise _taken(handle, name, is_whole=True)
     put_new(fileio, target.tag(tag), tag_data)

@@ -269,3 +269,18 @@ def test_a_creation_that_died_is_deleted_with_its_tag(make, files):
     assert [branch.name for branch in table.branches] == ["b"]
     call(opened(files), "delete_branch", ("db.t", "b"), {})
     assert (tags(table), table.branches.list()) == ({}, [])
+
+
+def test_a_branch_of_an_expired_snapshot_names_no_changelog_that_is_gone(make):
+    table = make({"changelog-producer": "input", "bucket": "1"})
+    write(table, "2024-01-01 10:00")
+    table.tags.create("kept")
+    write(table, "2024-01-01 11:00", "2024-01-01 12:00")
+    table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
+    table.branches.create("b", tag="kept")
+    (start,) = table.branch("b").system_table("snapshots").to_arrow().to_pylist()
+    assert (start["snapshot_id"], start["changelog_manifest_list"]) == (1, None)
+    assert table.branch("b").count() == 1
+    streamed = list(table.branch("b").stream(timeout=0))
+    assert sum(batch.data.num_rows for batch in streamed) == 1
+    list(table.branch("b").stream(start=1, timeout=0))

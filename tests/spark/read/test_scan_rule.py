@@ -204,6 +204,43 @@ def test_joins_are_planned_by_the_sizes_of_the_columns(spark, warehouse, table):
             assert node in names(spark.sql(join))
 
 
+@pytest.mark.parametrize("table", ["files", "keyed"])
+@pytest.mark.parametrize("door", ["spark.sql", "tl.sql"])
+def test_sub_queries_of_one_table_read_it_once(spark, warehouse, table, door):
+    ask = spark.sql if door == "spark.sql" else warehouse.sql
+    query = f"""
+        SELECT (SELECT count(v) FROM plans.db.{table} WHERE x > 3),
+               (SELECT max(x) FROM plans.db.{table} WHERE x > 3),
+               (SELECT min(k + p) FROM plans.db.{table} WHERE x > 3)"""
+    frame = ask(query)
+    assert names(frame).count("ReusedSubqueryExec") == 2
+    wanted = warehouse.table(f"db.{table}").where("x > 3")
+    wanted = wanted.agg(F.count("v"), F.max("x"), F.expr("min(k + p)"))
+    assert rows_of(frame) == rows_of(wanted)
+
+
+def test_equal_rows_of_two_sides_are_exchanged_once(spark, warehouse):
+    query = """
+        WITH sums AS (SELECT /*+ BROADCAST(b) */ a.p, sum(a.x) AS x
+          FROM plans.db.keyed a JOIN plans.db.files b ON a.k = b.k AND b.v = 'v2' GROUP BY a.p)
+        SELECT p FROM sums one WHERE x > (SELECT avg(x) FROM sums two WHERE two.p = one.p + 1)"""
+    with settings(spark, adaptive__enabled="false"):
+        frame = spark.sql(query)
+        assert "ReusedExchangeExec" in names(frame)
+        with without_rule(spark):
+            wanted = rows_of(spark.sql(query))
+        assert rows_of(frame) == wanted
+
+
+def test_a_table_of_which_no_file_fits_is_empty_to_spark(spark, warehouse):
+    none = "SELECT k FROM plans.db.files WHERE p = 99"
+    assert spark.sql(none).collect() == []
+    assert V1 not in names(spark.sql(none))
+    frame = spark.sql(f"SELECT a.k FROM plans.db.keyed a LEFT JOIN ({none}) b USING (k)")
+    assert "SortMergeJoinExec" not in names(frame)
+    assert rows_of(frame) == rows_of(spark.sql("SELECT k FROM plans.db.keyed"))
+
+
 def test_a_planned_frame_reads_the_snapshot_of_its_planning(spark, warehouse):
     warehouse.sql("CREATE TABLE db.kept WITH ('bucket' = '-1') AS SELECT id FROM range(5)")
     frame = spark.table("plans.db.kept").where("id >= 0")

@@ -28,6 +28,7 @@ from tidelake.spark.catalog.table import CATALOG, Relation
 from tidelake.spark.expression.expression import quoted
 from tidelake.spark.expression.types import spark_schema
 from tidelake.spark.read.changes_frame import changes_frame
+from tidelake.spark.read.plan_size import no_rows
 from tidelake.spark.read.table_frame import in_session
 
 COMMITS_MAX = 1000
@@ -122,7 +123,7 @@ class TableChangelog(Relation, implements=(f"{CATALOG}.Changelog",)):
         if frames:
             return reduce(DataFrame.unionAll, frames)
         empty = st.StructType([self._struct[name] for name in columns])
-        return self.gateway.spark.createDataFrame([], empty)
+        return no_rows(self.gateway.spark, empty)
 
     def _frames(self, columns: Sequence[str]) -> Iterator[DataFrame]:
         handle = self._table.handle

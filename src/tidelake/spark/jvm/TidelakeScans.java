@@ -29,6 +29,7 @@ import org.apache.spark.sql.catalyst.optimizer.PruneFilters$;
 import org.apache.spark.sql.catalyst.optimizer.PushDownPredicates$;
 import org.apache.spark.sql.catalyst.optimizer.PushPredicateThroughNonJoin$;
 import org.apache.spark.sql.catalyst.optimizer.RemoveNoopOperators$;
+import org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAliases$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
@@ -101,6 +102,8 @@ public final class TidelakeScans extends Rule {
       made = LimitPushDown$.MODULE$.apply(made);
       made = ColumnPruning$.MODULE$.apply(made);
       made = CollapseProject$.MODULE$.apply(made);
+      // as in sub-queries, which Spark optimises once more with the plan that has them
+      made = RemoveRedundantAliases$.MODULE$.apply(made);
       made = RemoveNoopOperators$.MODULE$.apply(made);
       made = SchemaPruning$.MODULE$.apply(made);
       made = pruned(made);
@@ -471,8 +474,9 @@ public final class TidelakeScans extends Rule {
       if (!DataTypeUtils$.MODULE$.sameType(from.dataType(), to.dataType())) {
         return null;
       }
-      columns[i] = new Alias(from.withDataType(to.dataType()), to.name(),
-          to.exprId(), to.qualifier(), new Some(to.metadata()), sequence(new Object[0]));
+      // without a qualifier, which the copies of a relation lose: Spark reads equal scans once
+      columns[i] = new Alias(from.withDataType(to.dataType()), to.name(), to.exprId(),
+          sequence(new Object[0]), new Some(to.metadata()), sequence(new Object[0]));
     }
     return new Project(sequence(columns), rows);
   }

@@ -64,6 +64,9 @@ READ_OPTIONS = {
 ROWS_OPTION = "tidelake.rows"
 """The option of a scan that tells its number of rows, for ``count(*)``; Spark ignores it."""
 
+COLUMNS_MAX = 200
+"""A table with more has only the columns that a query needs in its plan: each costs some 20 us."""
+
 SourceFields = tuple[DataField | None, ...]
 """For each wanted column the file's own field; None if the file lacks it."""
 
@@ -84,6 +87,8 @@ class NativeGroup:
         If masks hide rows: the files once more, each with its mask.
     listed : tuple of MaskedFile
         If they hide none: the files once more, unless Spark must find them itself.
+    whole : tuple of (DataField or None)
+        The same for all columns of the table, if the files have one schema and are not too wide.
     """
 
     source: SourceFields
@@ -93,6 +98,7 @@ class NativeGroup:
     rows_count: int | None = field(default=None, compare=False)
     listed: tuple[MaskedFile, ...] = ()
     table: str = field(default="", compare=False)
+    whole: SourceFields = field(default=(), compare=False)
 
 
 class NativeFiles:
@@ -122,6 +128,7 @@ class NativeFiles:
         # never under masks, where the last part is true
         self._plain: dict[tuple[SourceFields, bool, bool], list[MaskedFile]] = {}
         self._masked: dict[SourceFields, list[MaskedFile]] = {}
+        self._schema_ids: dict[SourceFields, set[int]] = {}
 
     def readable(self, split: Split, file: DataFileMeta, *, with_metadata: bool = False) -> bool:
         """Whether Spark reads the file as the kernel does; if wanted, under a mask too."""
@@ -145,6 +152,7 @@ class NativeFiles:
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
         path = self._named(split, file)
         added = _listed(path, split, file, None)
+        self._schema_ids.setdefault(source, set()).add(file.schema_id)
         key = (source, live_only, self._has_reserved(file))
         self._plain.setdefault(key, []).append(added)
 
@@ -159,6 +167,7 @@ class NativeFiles:
         assert source is not None, f"Spark does not read {file.file_name} as the kernel does"
         path = self._named(split, file)
         masked = _listed(path, split, file, hidden)
+        self._schema_ids.setdefault(source, set()).add(file.schema_id)
         self._masked.setdefault(source, []).append(masked)
 
     def plain_path(self, split: Split, file: DataFileMeta) -> str | None:
@@ -195,7 +204,8 @@ class NativeFiles:
             if _rows(files) >= _rows(beside):
                 files, beside[:] = [*files, *beside], []
             paths = tuple(f.path for f in files)
-            found.append(NativeGroup(source, paths, masked=tuple(files), table=table))
+            whole = self._whole(source)
+            found.append(NativeGroup(source, paths, masked=tuple(files), table=table, whole=whole))
         return [
             NativeGroup(
                 source,
@@ -204,10 +214,20 @@ class NativeFiles:
                 rows_count=_rows(files),
                 listed=() if has_reserved or not _is_listable(files) else tuple(files),
                 table=table,
+                whole=() if has_reserved else self._whole(source),
             )
             for (source, live_only, has_reserved), files in plain.items()
             if files
         ] + found
+
+    def _whole(self, source: SourceFields) -> SourceFields:
+        """The files' own fields for all columns, if these files have one schema, not too wide."""
+        first, *others = self._schema_ids[source]
+        fields = self._context.schemas[first].fields
+        if others or len(fields) > COLUMNS_MAX:
+            return ()
+        by_id = {f.id: f for f in fields}
+        return tuple(by_id.get(f.id) for f in self._context.schema.fields)
 
     def _source(self, file: DataFileMeta) -> SourceFields | None:
         """The file's own fields for the wanted columns; None if Spark must not read them."""
@@ -253,9 +273,8 @@ def native_frame(
     condition: Column | None,
     *,
     with_kinds: bool = False,
-    among: Sequence[DataField] = (),
+    context: ReadContext | None = None,
     buckets: Buckets | None = None,
-    partitions: PartitionColumns | None = None,
 ) -> DataFrame:
     """One native scan.
 
@@ -266,28 +285,27 @@ def native_frame(
     with_kinds : bool
         Whether the frame has ``_row_kind`` before them: the kind of each row in a primary-key
         table's files. Requires: not ``group.live_only``.
-    among : sequence of DataField
-        All columns of the table, so that Spark knows the share of those needed.
-    partitions : PartitionColumns, optional
-        Columns that need not be read from the files, where Spark is given the list of them.
+    context : ReadContext, optional
+        The table: Spark is told of all its columns, and so knows the share of those needed, and
+        takes those of its partitions from the list of files.
     """
+    every = context.schema.fields if context else ()
     own = [f for f in group.source if f is not None]
     if group.live_only or with_kinds:
         own.append(KIND_FIELD)
-    read = {f.id for f in own}
-    unread = unread_column(field_types(f for f in among if f.id not in read))
-    schema = StructType([*spark_schema(own).fields, *unread])
+    schema = _data_schema(own, group.whole, every)
     options = dict(READ_OPTIONS)
     if group.rows_count is not None:
         options[ROWS_OPTION] = str(group.rows_count)
     files, found = group.masked or group.listed, len(schema)
     if group.masked or (files and not is_remote() and takes_masks(spark)):
-        if buckets and not buckets.hold_for([f.name for f in fields], group.source):
+        known, stored = (every, group.whole) if every and group.whole else (fields, group.source)
+        if buckets and not buckets.hold_for([f.name for f in known], stored):
             buckets = None
+        partitions = PartitionColumns.of(context, known, stored) if context else None
         names, found = [f.name for f in own], len(own)
         if partitions:
-            known = partitions.names
-            schema = StructType([column for column in schema if column.name not in known])
+            schema = StructType([c for c in schema if c.name not in partitions.names])
         frame = masked_frame(
             spark,
             files,
@@ -307,6 +325,24 @@ def native_frame(
     if len(pairs) != found or any(s is None or _changed(s, f) for s, f in pairs):
         frame = frame.select(*kinds, *(_mapped(s, f) for s, f in pairs))
     return frame if condition is None else frame.filter(condition)
+
+
+def _data_schema(
+    own: Sequence[DataField], whole: SourceFields, every: Sequence[DataField]
+) -> StructType:
+    """The files' columns as Spark is told of them; it reads those that a plan needs.
+
+    All of them where they are known: Spark then takes scans of one table for the same, whatever
+    columns they need, and merges sub-queries and exchanges. Else those needed, and one as wide as
+    the others.
+    """
+    read = {f.id for f in own}
+    if not every or not whole:
+        unread = unread_column(field_types(f for f in every if f.id not in read))
+        return StructType([*spark_schema(own).fields, *unread])
+    kinds = [f for f in own if f is KIND_FIELD]
+    told = [f for f in whole if f is not None and (f.id in read or field_types([f]))]
+    return spark_schema([*told, *kinds])
 
 
 def _changed(source: DataField, field: DataField) -> bool:

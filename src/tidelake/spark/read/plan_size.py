@@ -8,6 +8,8 @@ would broadcast a table of any size. So:
 1. The schema of a native scan has one more column, which nobody reads, as wide as the columns left
    out (:func:`unread_column`).
 2. The numbers of tasks are as large as the rows that tasks make of them (:func:`task_numbers`).
+3. No rows are a relation without rows (:func:`no_rows`): Spark takes an RDD of none to be larger
+   than any table, and joins by sorting the other side.
 """
 
 from __future__ import annotations
@@ -95,6 +97,15 @@ def unread_column(types: Iterable[st.DataType]) -> list[st.StructField]:
         return []
     inside = [st.StructField(str(number), part) for number, part in enumerate(parts)]
     return [st.StructField(UNREAD_COLUMN, st.StructType(inside))]
+
+
+def no_rows(spark: SparkSession, schema: st.StructType) -> DataFrame:
+    """A frame without rows, which Spark knows to be empty."""
+    if is_remote() or not hasattr(spark, "_jsparkSession"):
+        return spark.createDataFrame([], schema)
+    session = spark._jsparkSession
+    struct = session.parseDataType(schema.json())
+    return DataFrame(session.createDataFrame(spark._jvm.java.util.ArrayList(), struct), spark)
 
 
 def task_numbers(spark: SparkSession, count: int, *, size_bytes: int) -> DataFrame:

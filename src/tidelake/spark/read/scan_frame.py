@@ -50,8 +50,7 @@ from tidelake.spark.read.masked_scan import takes_masks
 from tidelake.spark.read.native_scan import native_frame
 from tidelake.spark.read.native_split import FindMasks, NativeAndMerged, Part, native_and_merged
 from tidelake.spark.read.native_storage import native_storage
-from tidelake.spark.read.partition_columns import PartitionColumns
-from tidelake.spark.read.plan_size import field_types, row_width
+from tidelake.spark.read.plan_size import field_types, no_rows, row_width
 from tidelake.spark.read.shares import packed_splits, share_frame, tasks_asked
 from tidelake.types import DataField
 from tidelake.types.predicate import columns_of
@@ -129,7 +128,6 @@ def _frame_of(
         )
     else:
         parts = NativeAndMerged([], list(scan.plan.splits))
-    every = scan.context.schema.fields
     buckets = buckets_of(scan.context, scan.plan.splits)
     frames = [
         native_frame(
@@ -137,9 +135,8 @@ def _frame_of(
             group,
             needed,
             condition,
-            among=every,
+            context=scan.context,
             buckets=buckets,
-            partitions=PartitionColumns.of(scan.context, needed, group.source),
         )
         for group in parts.native
     ]
@@ -150,7 +147,7 @@ def _frame_of(
     if parts.parts:
         frames.append(_parts_merged(spark, scan.rows, parts.parts, schema))
     if not frames:
-        return spark.createDataFrame([], schema)
+        return no_rows(spark, schema)
     frame = reduce(DataFrame.unionAll, frames)
     most = tasks_asked(spark, scan.context.options)
     # Spark cuts its own scans by its own settings; small parts are joined
@@ -173,7 +170,7 @@ def rows_frame(
     """Make a DataFrame of the rows of splits: executors read them all."""
     schema = spark_schema(rows.fields, table=table)
     if not splits:
-        return spark.createDataFrame([], schema)
+        return no_rows(spark, schema)
     return _merged(spark, rows, splits, schema)
 
 

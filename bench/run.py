@@ -54,8 +54,9 @@ import stores  # noqa: E402
 import stores_spark  # noqa: E402
 import streams  # noqa: E402
 import streams_kafka  # noqa: E402
+import tpc_peers  # noqa: E402
+import tpcds  # noqa: E402
 import tpch  # noqa: E402
-import tpch_peers  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
@@ -109,7 +110,9 @@ QUESTIONS = {
     "stores": stores.lines,
     "stores-spark": stores_spark.lines,
     "tpch": tpch.lines,
-    "tpch-peers": tpch_peers.lines,
+    "tpch-peers": tpc_peers.tpch_lines,
+    "tpcds": tpcds.lines,
+    "tpcds-peers": tpc_peers.tpcds_lines,
 }
 GROUPS = {
     group: [name for name in QUESTIONS if name.startswith(f"{group}-")]

@@ -13,34 +13,33 @@ from __future__ import annotations
 import itertools
 import shutil
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kernel import Line
 from measure import Ratio, geometric, paired, timed
+from tpc_suites import TPCH
 from tree_cpu import TreeCpu
 
 from tidelake.spark import Lake
 
 QUERIES = ("q1", "q3", "q6", "q12")
 ROUNDS_MAX = 3
-CHANGED = ("lineitem", "orders")
 JOIN = (
     "SELECT o_orderpriority, count(*), sum(l_extendedprice), max(l_shipdate)"
     " FROM orders JOIN lineitem ON o_orderkey = l_orderkey GROUP BY o_orderpriority"
 )
-LINEITEM_OPTIONS = {"bucket": 4, "bucket-key": "l_orderkey", "write-only": "true"}
 PLAIN, OURS = "spark_catalog.default", "tidelake.tpch"
 
 
 def after_a_commit(
-    lake: Lake, rows: Path, texts: dict[str, str], rounds: int, tree: TreeCpu, scale: float
+    lake: Lake, rows: Path, texts: Mapping[str, str], rounds: int, tree: TreeCpu, scale: float
 ) -> Iterator[Line]:
     """The first query that reads a commit, by each way."""
     spark = lake.spark
     queries = [name for name in QUERIES if name in texts]
-    upserts = {name: spark.read.parquet(str(rows / f"{name}-3.parquet")) for name in CHANGED}
-    before = {name: lake.catalog.table(f"tpch.{name}").latest_snapshot_id for name in CHANGED}
+    upserts = {name: spark.read.parquet(str(rows / f"{name}-3.parquet")) for name in TPCH.keys}
+    before = {name: lake.catalog.table(f"tpch.{name}").latest_snapshot_id for name in TPCH.keys}
 
     def plain(text: str) -> tuple[float, float]:
         spark.sql(f"USE {PLAIN}")
@@ -81,12 +80,12 @@ def after_a_commit(
 def load(lake: Lake, rows: Path, place: Path, rounds: int, tree: TreeCpu, scale: float) -> Line:
     """Lineitem into a primary-key table."""
     frame = lake.spark.read.parquet(str(rows / "lineitem-0.parquet"))
-    keys = ("l_orderkey", "l_linenumber")
+    keys = TPCH.keys["lineitem"]
     numbers = itertools.count()
 
     def ours() -> None:
         name = f"tpch.load{next(numbers)}"
-        lake.create_table(name, frame, primary_keys=keys, options=LINEITEM_OPTIONS)
+        lake.create_table(name, frame, primary_keys=keys, options=TPCH.options("lineitem"))
         lake.write(frame, name)
 
     def plain() -> None:

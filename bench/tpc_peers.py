@@ -1,25 +1,25 @@
-"""TPC-H of `tpch.py` beside other table formats, each over plain Parquet of its own Spark.
+"""The suites of `tpc.py` beside other table formats, each over plain Parquet of its own Spark.
 
 Delta (deletion vectors), Iceberg and Hudi (merge on read) and Java Paimon run on the newest Spark
-that they support, one after the other, each in a process of its own (`tpch_worker.py`), on the same
+that they support, one after the other, each in a process of its own (`tpc_worker.py`), on the same
 rows; so does ours, by `spark.sql`. The ratio of an engine is that of its wall seconds and those of
 plain Parquet in the same session, in turn: engines are compared by these ratios.
 
-Run by `python bench/run.py tpch-peers [--size full]`. TPCH_PLACE names a directory where the rows
-are kept, and what each peer took: it is asked once. TPCH_PEERS names some engines
-(`delta,iceberg`), TPCH_QUERIES some queries, TPCH_SCALE another scale factor.
+Run by `python bench/run.py tpch-peers tpcds-peers [--size full]`. TPC_PLACE names a directory where
+the rows are kept, and what each peer took: it is asked once. TPC_PEERS names some engines
+(`delta,iceberg`), TPC_QUERIES some queries, TPC_SCALE another scale factor.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -27,7 +27,8 @@ from kernel import Line, scratch
 from measure import Ratio, geometric
 from merging_peers import fetched
 from pipeline import java_paimon
-from tpch import make_rows
+from tpc import Size, make_rows
+from tpc_suites import TPCDS, TPCH, Suite
 
 HERE = Path(__file__).resolve().parent
 OURS = "tidelake"
@@ -38,19 +39,12 @@ TITLES = {
     "paimon": "Java Paimon 2.1, Spark 4.1",
     "hudi": "Hudi 1.2, merge on read, Spark 3.5",
 }
-AHEAD_MIN = 18
+AHEAD_MIN = 0.8
+"""Of the queries, in which ours should be ahead."""
 SECONDS_MAX = 3600
 
 
-@dataclass(frozen=True)
-class Size:
-    """How large a run is."""
-
-    scale: float
-    rounds: int
-
-
-SIZES = {"small": Size(0.01, 1), "full": Size(1, 3)}
+SIZES = {"small": (0.01, 1), "full": (1, 3)}
 Pairs = list[tuple[float, float]]
 
 
@@ -84,14 +78,14 @@ def command(engine: str) -> list[str] | None:
     return None if peer is None else [peer[0], *peer[1]]
 
 
-def run(engine: str, place: Path, rows: Path, rounds: int) -> Found | None:
+def run(suite: Suite, engine: str, place: Path, rows: Path, rounds: int) -> Found | None:
     """Run one engine; None, with a word, if it fails."""
     made = command(engine)
     if made is None:
         return None
     python, *jars = made
     found = Found()
-    call = [python, HERE / "tpch_worker.py", engine, place, rows, str(rounds), *jars]
+    call = [python, HERE / "tpc_worker.py", suite.name, engine, place, rows, str(rounds), *jars]
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=errors, text=True)
         assert process.stdout is not None
@@ -113,20 +107,20 @@ def run(engine: str, place: Path, rows: Path, rounds: int) -> Found | None:
     return None
 
 
-def kept_or_run(engine: str, place: Path, rows: Path, rounds: int) -> Found | None:
+def kept_or_run(suite: Suite, engine: str, place: Path, rows: Path, rounds: int) -> Found | None:
     """What a peer took, from an earlier run on the same rows if there was one."""
     kept = rows / f"{engine}-{rounds}.json"
-    if "TPCH_PLACE" not in os.environ or "TPCH_QUERIES" in os.environ:
-        return run(engine, place, rows, rounds)
+    if "TPC_PLACE" not in os.environ or "TPC_QUERIES" in os.environ:
+        return run(suite, engine, place, rows, rounds)
     if kept.exists():
         return Found(**json.loads(kept.read_text()))
-    found = run(engine, place, rows, rounds)
+    found = run(suite, engine, place, rows, rounds)
     if found is not None:
         kept.write_text(json.dumps(asdict(found)))
     return found
 
 
-def line_of(what: str, title: str, found: Found, target: str) -> Line:
+def line_of(suite: Suite, what: str, title: str, found: Found, target: str) -> Line:
     """The queries of an engine over its own plain Parquet."""
     cpu, wall = found.ratios(0), found.ratios(1)
     worst = max(wall, key=wall.__getitem__)
@@ -143,32 +137,38 @@ def line_of(what: str, title: str, found: Found, target: str) -> Line:
         b_cpu_seconds=found.seconds(1),
     )
     said = f"{what}: {title}; worst by wall {worst} {wall[worst]:.2f}; an upsert: {upserts}"
-    return Line("TPC-H", said, "plain Parquet of its own Spark", ratio, target)
+    return Line(suite.title, said, "plain Parquet of its own Spark", ratio, target)
 
 
-def lines(size_name: str) -> Iterator[Line]:
-    """All lines of this file."""
-    size = SIZES[size_name]
-    scale = float(os.environ.get("TPCH_SCALE", size.scale))
-    asked = os.environ.get("TPCH_PEERS", "iceberg,delta,paimon,hudi").split(",")
-    if size_name == "small" and "TPCH_PEERS" not in os.environ:
+def lines_of(suite: Suite, size_name: str) -> Iterator[Line]:
+    """All lines of a suite."""
+    size = Size.asked(*SIZES[size_name])
+    asked = os.environ.get("TPC_PEERS", "iceberg,delta,paimon,hudi").split(",")
+    if size_name == "small" and "TPC_PEERS" not in os.environ:
         asked = []
-    what = f"SF {scale:g}, 3 upserts of 2 %"
-    with ExitStack() as stack:
-        place = stack.enter_context(scratch())
-        kept = os.environ.get("TPCH_PLACE")
-        rows = make_rows(Path(kept) if kept else place, scale)
-        ours = run(OURS, place / OURS, rows, size.rounds)
+    with scratch() as place:
+        rows = make_rows(suite, place, size.scale)
+        ours = run(suite, OURS, place / OURS, rows, size.rounds)
         assert ours is not None
-        what = f"{what}, {len(ours.queries)} queries"
-        yield line_of(what, TITLES[OURS], ours, "")
         own = ours.ratios(1)
+        what = f"SF {size.scale:g}, 3 upserts of 2 %, {len(own)} queries"
+        yield line_of(suite, what, TITLES[OURS], ours, "")
         for engine in asked:
-            found = kept_or_run(engine, place / engine, rows, size.rounds)
+            found = kept_or_run(suite, engine, place / engine, rows, size.rounds)
             if found is None:
                 continue
             theirs = found.ratios(1)
-            ahead = sum(own[query] < theirs[query] for query in own)
-            missed = "" if ahead >= AHEAD_MIN else " **missed**"
-            target = f"ours ahead in {ahead} of {len(own)}, >= {AHEAD_MIN}{missed}"
-            yield line_of(what, TITLES[engine], found, target)
+            ahead, wanted = sum(own[q] < theirs[q] for q in own), math.ceil(AHEAD_MIN * len(own))
+            missed = "" if ahead >= wanted else " **missed**"
+            target = f"ours ahead in {ahead} of {len(own)}, >= {wanted}{missed}"
+            yield line_of(suite, what, TITLES[engine], found, target)
+
+
+def tpch_lines(size_name: str) -> Iterator[Line]:
+    """TPC-H."""
+    yield from lines_of(TPCH, size_name)
+
+
+def tpcds_lines(size_name: str) -> Iterator[Line]:
+    """TPC-DS."""
+    yield from lines_of(TPCDS, size_name)

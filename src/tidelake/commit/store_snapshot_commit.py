@@ -139,8 +139,12 @@ class StoreSnapshotCommit:
             if outcome is Outcome.PUBLISHED and after.is_rolled_back:
                 outcome = self._withdraw(snapshot, directory)
             if outcome is Outcome.PUBLISHED:
+                is_below = False
                 with suppress(TidelakeError):  # readers find the snapshot without hints
-                    self._log.write_hints(snapshot.id, within=directory)
+                    is_late = self._log.write_hints(snapshot.id, within=directory)
+                    is_below = is_late and self._is_below_others(snapshot)
+                if is_below:
+                    outcome = self._withdraw(snapshot, directory)
             return outcome
 
     def _put_over_set_aside(self, candidate: Candidate, directory: OpenDirectory) -> bool:
@@ -290,10 +294,29 @@ class StoreSnapshotCommit:
             found = self._read_back(base.id)
             if found is not None and _is_same_base(base, found):
                 return False
+            if self._is_below_others(snapshot):
+                return True
             oldest = self._log.earliest_id()
         except TidelakeError:
             return False
         return oldest is not None and oldest < snapshot.id
+
+    def _is_below_others(self, snapshot: Snapshot) -> bool:
+        """Whether others had taken the number before, and their snapshot has expired since.
+
+        Then newer ones are there that do not build on ours. An expiry goes from the oldest on: as
+        long as ours is there, so is the one that was built on it. In a store newer ones may be a
+        dropped table's: there EARLIEST says that ours came late.
+        """
+        if not self._fileio.holds_directories:
+            return False
+        if (self._log.greatest_id() or 0) <= snapshot.id:
+            return False
+        behind = self._read_back(snapshot.id + 1)
+        ours = self._read_back(snapshot.id)
+        if ours is None or not is_same_snapshot(snapshot, ours):
+            return False
+        return behind is None or not follows(behind, snapshot)
 
     def _is_set_aside(self, base: Snapshot | None) -> bool:
         """Whether the base itself came back after a rollback had removed it: in a store alone."""

@@ -296,6 +296,10 @@ class SnapshotLog:
                 first, after = number, seen
         return first
 
+    def greatest_id(self) -> int | None:
+        """The greatest id of a snapshot file, whoever's it is; None if there is none."""
+        return max(self._listed(), default=None)
+
     def _listed(self) -> list[int]:
         names = (status.name for status in self._fileio.list_dir(self._paths.snapshot_dir))
         return sorted(i for name in names if (i := numbered(name, "snapshot-")) is not None)
@@ -591,17 +595,24 @@ class SnapshotLog:
         path, data = self._paths.snapshot(snapshot.id), snapshot.to_json().encode()
         return put_new(self._fileio, path, data, within=within)
 
-    def write_hints(self, snapshot_id: int, *, within: OpenDirectory | None = None) -> None:
+    def write_hints(self, snapshot_id: int, *, within: OpenDirectory | None = None) -> bool:
         """Set LATEST (and, with the first, EARLIEST) to this snapshot as the newest.
 
         Hints are best effort: if writing one fails, readers find the snapshot by themselves.
+
+        Returns
+        -------
+        bool
+            Whether the first snapshot comes late: others had one, which has expired perhaps.
         """
         with contextlib.suppress(StorageError, NotFoundError):
             self._write_latest(snapshot_id, within)
         if snapshot_id == 1:
             # others may have committed much, and have moved it, since the first snapshot
             with contextlib.suppress(StorageError, NotFoundError):
-                self._fileio.put_if_absent(self._paths.earliest_hint, b"1", **_within(within))
+                hint = self._paths.earliest_hint
+                return not self._fileio.put_if_absent(hint, b"1", **_within(within))
+        return False
 
     def _write_latest(self, snapshot_id: int, within: OpenDirectory | None) -> None:
         """Write LATEST; or the newest snapshot that exists, if this one does not any more."""

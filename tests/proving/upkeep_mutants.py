@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import tidelake.commit.expiry.snapshots as expiry
 import tidelake.table.jobs.branching as branching
 import tidelake.table.jobs.orphans as orphans
+from proving.interleave import Between
 from proving.lineage import Broken
 from proving.orphan_mutants import _without_branches
 from proving.planting import Plant, edited, passed_over, replaced, together
 from proving.upkeep import run_seed
+from proving.world import NAME, Shape, arrow_of, open_catalog
 from tidelake.commit.conflicts import compaction_fit
 from tidelake.commit.expiry.consumers import HeldSnapshots
 from tidelake.commit.expiry.other_branches import OtherBranches
 from tidelake.commit.expiry.snapshots import _Expiry
 from tidelake.commit.expiry.tags_and_branches import References
 from tidelake.commit.orphans.histories import Histories
+from tidelake.errors import NotFoundError
+from tidelake.fileio import MemoryFileIO
 from tidelake.table.jobs.fast_forward import _Step
 
 RUNS_MAX = 150
@@ -30,6 +35,35 @@ class Mutant:
     seed: int
     """A run that notices it."""
     plant: Plant
+    check: Callable[[], None] | None = None
+    """What notices it, where runs rarely do."""
+
+
+def check_branch_of_a_tag_that_goes() -> None:
+    """Somebody deletes a tag, the last that needs its files, while a branch is made of it."""
+    shape = Shape(("k",), (), None, (("bucket", "1"),))
+    files = MemoryFileIO()
+    shape.create(open_catalog(files, 1))
+    theirs = open_catalog(files, 2).table(NAME)
+    row = {"k": 1, "v": "a", "n": 1, "x": None}
+    theirs.write(arrow_of(shape, [row]))
+    theirs.tags.create("t")
+    theirs.compact(full=True)
+    theirs.write(arrow_of(shape, [row]), mode="overwrite")
+    now = theirs.handle.snapshots.latest().time_ms
+    theirs.maintenance.expire_snapshots(retain_max=1, retain_min=1, older_than=now + 1)
+    between = Between(
+        files, lambda path, _: "/branch-b/snapshot/" in path, lambda: theirs.tags.delete("t")
+    )
+    try:
+        open_catalog(between, 3).table(NAME).branches.create("b", tag="t")
+    except NotFoundError:
+        return
+    try:
+        open_catalog(files, 4).table(NAME).branch("b").to_arrow()
+    except NotFoundError as error:
+        raise Broken(f"a branch without its files: {error}") from error
+    raise Broken("nobody deleted the tag")
 
 
 def _nothing_held(_):
@@ -80,7 +114,7 @@ MUTANTS = (
     ),
     Mutant(
         "a branch does not look whether its snapshot is still there",
-        182,
+        0,
         together(
             replaced(
                 branching,
@@ -100,6 +134,7 @@ MUTANTS = (
                 ),
             ),
         ),
+        check_branch_of_a_tag_that_goes,
     ),
     Mutant(
         "a fast-forward puts the branch's snapshots beside those that it should replace",
@@ -133,6 +168,12 @@ def noticed(mutant: Mutant) -> int | None:
     The one that is known to notice it comes first: the draws of a run change with each call to the
     storage that an operation needs more or less.
     """
+    if mutant.check is not None:
+        with mutant.plant():
+            try:
+                mutant.check()
+            except Broken:
+                return mutant.seed
     for seed in (mutant.seed, *range(RUNS_MAX)):
         with mutant.plant():
             try:

@@ -179,8 +179,10 @@ def _copy_start(
         if found.state_key != snapshot.state_key:
             data = snapshot.to_json().encode()  # of a history that was rolled back
     except NotFoundError:  # it has expired, and the tag is what is left: not its changelog
-        names = {"changelog_manifest_list": None, "changelog_manifest_list_size_bytes": None}
-        data = replace(snapshot, **names).to_json().encode()
+        start = replace(
+            snapshot, changelog_manifest_list=None, changelog_manifest_list_size_bytes=None
+        )
+        data = start.to_json().encode()
     if not put_new(fileio, target.snapshot(snapshot.id), data):
         raise _taken(handle, name, is_whole=True)
     put_new(fileio, target.tag(tag), tag_data)

@@ -65,7 +65,7 @@ ROWS_OPTION = "tidelake.rows"
 """The option of a scan that tells its number of rows, for ``count(*)``; Spark ignores it."""
 
 COLUMNS_MAX = 200
-"""A table with more has only the columns that a query needs in its plan: each costs some 20 us."""
+"""A table with more has only the columns that a query needs in its plan: each costs some 30 us."""
 
 SourceFields = tuple[DataField | None, ...]
 """For each wanted column the file's own field; None if the file lacks it."""

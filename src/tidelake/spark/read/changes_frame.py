@@ -61,6 +61,7 @@ from tidelake.spark.read.native_changes import (
 )
 from tidelake.spark.read.native_scan import native_frame
 from tidelake.spark.read.native_storage import native_storage
+from tidelake.spark.read.plan_size import no_rows
 from tidelake.spark.read.scan_frame import spark_batches
 from tidelake.spark.read.shares import packed_splits, share_frame, tasks_asked
 from tidelake.spark.read.table_frame import in_session
@@ -252,7 +253,7 @@ def _changes_frame(
     if split.units:
         frames.append(_kernel_frame(spark, rows.context, task, split.units, schema))
     if not frames:
-        return spark.createDataFrame([], schema)
+        return no_rows(spark, schema)
     frame = reduce(DataFrame.unionAll, frames)
     most = tasks_asked(spark, rows.context.options)
     return frame if most is None else frame.coalesce(most)

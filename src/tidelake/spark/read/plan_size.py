@@ -1,12 +1,13 @@
 """How large Spark takes our rows to be: it decides joins by the bytes of a plan.
 
-Spark divides the bytes of files among their columns, by a width for each type. Our reads name the
-columns wanted only, so Spark would give them all bytes of the files, and broadcast no small part of
-a wide table. And it derives the size of ``mapInArrow`` from its input, a few numbers of tasks: it
-would broadcast a table of any size. So:
+Spark divides the bytes of files among their columns, by a width for each type. Told of the columns
+wanted only, it would give them all bytes of the files, and broadcast no small part of a wide table.
+And it derives the size of ``mapInArrow`` from its input, a few numbers of tasks: it would broadcast
+a table of any size. So:
 
-1. The schema of a native scan has one more column, which nobody reads, as wide as the columns left
-   out (:func:`unread_column`).
+1. The schema of a native scan has all columns of the files. Where they are many, or the files have
+   several schemas, one more column stands for those left out, as wide as they
+   (:func:`unread_column`).
 2. The numbers of tasks are as large as the rows that tasks make of them (:func:`task_numbers`).
 3. No rows are a relation without rows (:func:`no_rows`): Spark takes an RDD of none to be larger
    than any table, and joins by sorting the other side.

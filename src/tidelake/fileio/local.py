@@ -151,7 +151,7 @@ class LocalFileIO:
         try:
             output.write(data)
             output.close()
-        except TidelakeError:
+        except BaseException:  # an interrupt too
             output.abort()
             raise
 
@@ -188,27 +188,23 @@ class LocalFileIO:
         """Publish a file by a hard link, atomically and durably."""
         name = _name(path)
         with self._parent(path, "publish", within) as place:
-            try:
-                if over is None and self.exists(path, within=place):
-                    return False  # the loser of a race need not write and sync a temporary file
-                temporary = self._write_temporary(place, data, sync=True)
-            except TidelakeError:
-                raise
-            except OSError as error:
-                raise _unpublished(error, path, place, refused=True) from error
-            try:
-                if over is not None:
-                    done = self._exchange(path, place, temporary, over)
-                else:
-                    done = _link(place, temporary, name)
+            if over is None and self.exists(path, within=place):
+                return False  # the loser of a race need not write and sync a temporary file
+            with self._temporary(place) as temporary:
+                try:
+                    _write_temporary(place, temporary, data, sync=True)
+                except OSError as error:
+                    raise _unpublished(error, path, place, refused=True) from error
+                try:
+                    if over is not None:
+                        done = self._exchange(path, place, temporary, over)
+                    else:
+                        done = _link(place, temporary, name)
+                except OSError as error:
+                    refused = error.errno in _REFUSALS
+                    raise _unpublished(error, path, place, refused=refused) from error
                 if not done:
                     return False
-            except OSError as error:
-                refused = error.errno in _REFUSALS
-                raise _unpublished(error, path, place, refused=refused) from error
-            finally:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary, dir_fd=place.descriptor)
             try:
                 _sync(place.descriptor)
             except OSError as error:
@@ -238,13 +234,9 @@ class LocalFileIO:
         with self._parent(path, "replace", within) as place:
             held = place.descriptor
             try:
-                temporary = self._write_temporary(place, data, sync=False)
-                try:
+                with self._temporary(place) as temporary:
+                    _write_temporary(place, temporary, data, sync=False)
                     os.replace(temporary, _name(path), src_dir_fd=held, dst_dir_fd=held)
-                except OSError:
-                    with contextlib.suppress(OSError):
-                        os.unlink(temporary, dir_fd=held)
-                    raise
             except OSError as error:
                 if error.errno in _GONE:
                     raise dir_missing(place.path) from error
@@ -440,23 +432,15 @@ class LocalFileIO:
         with place:
             yield place
 
-    def _write_temporary(self, place: _LocalDirectory, data: bytes, *, sync: bool) -> str:
-        """Write a hidden file into a directory; returns its name. ``OSError`` if that fails."""
-        temporary = f".tidelake-{self._ids.uuid()}.tmp"
-        with open(
-            os.open(temporary, _CREATE, 0o666, dir_fd=place.descriptor), "wb", buffering=0
-        ) as file:
-            try:
-                view = memoryview(data)
-                while view:
-                    view = view[file.write(view) :]
-                if sync:
-                    os.fsync(file.fileno())
-            except OSError:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary, dir_fd=place.descriptor)
-                raise
-        return temporary
+    @contextlib.contextmanager
+    def _temporary(self, place: _LocalDirectory) -> Iterator[str]:
+        """The name of a hidden file, which is gone at the end, also after an interrupt."""
+        name = f".tidelake-{self._ids.uuid()}.tmp"
+        try:
+            yield name
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=place.descriptor)
 
 
 class _LocalDirectory(PathDirectory):
@@ -492,6 +476,17 @@ def _locked(descriptor: int) -> Iterator[None]:
         yield
     finally:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def _write_temporary(place: _LocalDirectory, name: str, data: bytes, *, sync: bool) -> None:
+    """Write a new file into a directory; ``OSError`` if that fails."""
+    descriptor = os.open(name, _CREATE, 0o666, dir_fd=place.descriptor)
+    with open(descriptor, "wb", buffering=0) as file:
+        view = memoryview(data)
+        while view:
+            view = view[file.write(view) :]
+        if sync:
+            os.fsync(file.fileno())
 
 
 def _link(place: _LocalDirectory, temporary: str, name: str) -> bool:

@@ -15,6 +15,8 @@ from tidelake.errors import StorageError, StorageRefusedError
 from tidelake.fileio import LocalFileIO
 from tidelake.telemetry import SeededIds
 
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
 
 @pytest.fixture
 def files():
@@ -150,6 +152,34 @@ def test_a_full_disk_is_named_and_leaves_nothing(files, root, monkeypatch):
     with pytest.raises(StorageError):
         files.write_once(f"{root}/b", b"1")
     assert files.list_dir(root) == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "call"),
+    [
+        ("put_if_absent", "open"),
+        ("put_if_absent", "fsync"),
+        ("put_if_absent", "link"),
+        ("replace", "open"),
+        ("replace", "replace"),
+        ("write_once", "fsync"),
+    ],
+)
+def test_an_interrupt_leaves_no_part_of_a_file(files, root, monkeypatch, verb, call):
+    real = getattr(os, call)
+
+    def interrupted(*arguments, **options):
+        answer = real(*arguments, **options)
+        if arguments[-1] == _DIRECTORY:
+            return answer
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, call, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(files, verb)(f"{root}/a", b"1")
+    assert [one.size_bytes for one in files.list_dir(root) if one.name != "a"] == []
+    if call not in ("link", "replace"):
+        assert files.list_dir(root) == []
 
 
 def test_a_really_full_disk_is_named(files):

@@ -149,6 +149,7 @@ PIECES: dict[str, Piece] = {
         "tests/unit/table/changelog/test_filtered_changes.py",
         "tests/spark/read/test_filtered_changes.py",
     ),
+    "connect": _tests("tests/spark/test_connect.py"),
     "dbt": _tests("tests/spark/test_dbt.py"),
     "executors": _tests("tests/spark/test_local_cluster.py"),
     "engines-spark": _tests("tests/spark/test_engines_on_executors.py"),

@@ -17,8 +17,11 @@ import quick_spark
 from proving.fsck import check_table
 from pyspark import TaskContext
 from pyspark.sql import functions as F
+from servers.fake_metastore import fake_metastore
+from servers.glue import glue
 from servers.s3 import S3Server
 
+import tidelake
 import tidelake.spark
 from tidelake.spark.write import runner
 from tidelake.spark.write import write_frame as spark_write
@@ -218,9 +221,30 @@ def source(spark, lake, frame) -> dict[str, object]:
     return check(lake, "db.source") | {"count": count}
 
 
+def catalogs(spark, _lake, frame) -> dict[str, object]:
+    """Tables of other catalogs: the driver asks a catalog, executors have the files alone."""
+    seen: dict[str, object] = {}
+    database = {"type": "jdbc", "uri": f"jdbc:sqlite:{WORK}/c.db", "lock.enabled": "true"}
+    with fake_metastore() as metastore, glue() as of_glue:
+        for kind, options in (("hive", metastore.options()), ("glue", of_glue), ("jdbc", database)):
+            lake = tidelake.spark.attach(
+                spark, tidelake.open(WORK / kind, catalog=options), catalog=kind
+            )
+            lake.create_table("db.t", frame, primary_keys=["k"], options={"bucket": 4})
+            lake.write(frame, "db.t")
+            spark.sql(
+                f"MERGE INTO {kind}.db.t t USING (SELECT id AS k FROM range({2 * ROWS})) s"
+                " ON t.k = s.k WHEN MATCHED AND t.k < 10 THEN UPDATE SET v = -1"
+                " WHEN NOT MATCHED THEN INSERT (k, v) VALUES (s.k, 1)"
+            )
+            spark.sql(f"DELETE FROM {kind}.db.t WHERE k >= {ROWS} AND k % 2 = 0")
+            seen[kind] = check(lake, "db.t")["rows"]
+    return seen
+
+
 SCENARIOS = (
     *(plain, retried, speculated, source, moved, moved_unchecked, killed),
-    *(compacted, stored),
+    *(compacted, stored, catalogs),
 )
 
 

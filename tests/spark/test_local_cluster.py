@@ -21,7 +21,10 @@ pytestmark = pytest.mark.timeout(1_000)  # the first test waits for all scenario
 ROWS = 4000
 SUM_K = sum(range(ROWS))
 EVERY_TIME = ("retried", "killed")
-MORE = ("plain", "speculated", "source", "moved", "moved_unchecked", "compacted", "stored")
+MORE = (
+    *("plain", "speculated", "source", "moved", "moved_unchecked"),
+    *("compacted", "stored", "catalogs"),
+)
 SCENARIOS = (*EVERY_TIME, *MORE) if SIZE is FULL else EVERY_TIME
 AT_FULL_SIZE = pytest.mark.skipif(
     SIZE is not FULL, reason="most lose executors, and wait for others: TIDELAKE_SIZE=full"
@@ -114,6 +117,15 @@ def test_a_compaction_counts_one_attempt_of_a_task_whose_executor_died(seen):
     assert found["rows"] == [ROWS, SUM_K, 2 * SUM_K + 2 * ROWS]
     assert (found["snapshots"], found["made"], found["dropped"]) == (4, 4, 0)
     assert (found["told"], found["again"]) == (ROWS, 0)
+
+
+@AT_FULL_SIZE
+@pytest.mark.parametrize("kind", ["hive", "glue", "jdbc"])
+def test_tables_of_other_catalogs_are_written_read_and_changed_by_executors(seen, kind):
+    count = ROWS + ROWS // 2
+    sum_k = SUM_K + sum(range(ROWS + 1, 2 * ROWS, 2))
+    sum_v = 2 * SUM_K - sum(2 * k for k in range(10)) - 10 + ROWS // 2
+    assert seen["catalogs"][kind] == [count, sum_k, sum_v]
 
 
 @AT_FULL_SIZE

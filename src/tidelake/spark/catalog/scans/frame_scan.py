@@ -212,8 +212,8 @@ def frame_relation(
         defined_class(gateway.spark, _NAME)
     except (Py4JError, TypeError) as error:
         message = (
-            "This Spark cannot be given Java classes, so spark.sql cannot read tables that need a"
-            " merge: read them with tl.table() or tl.sql()."
+            "This Spark cannot be given Java classes, so spark.sql cannot read tables of Tidelake:"
+            " read them with tl.table() or tl.sql()."
         )
         raise UnsupportedError(message, kind="spark_version") from error
     rows = frame._jdf.queryExecution().toRdd()

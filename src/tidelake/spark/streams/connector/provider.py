@@ -182,7 +182,7 @@ def provider_class(gateway: Gateway) -> str:
     Raises
     ------
     UnsupportedError
-        Spark is too old or too new, or lacks a name that streams need.
+        Spark is too old or too new, lacks a name that streams need, or does not take the class.
     """
     version = gateway.spark.version
     check_supported(version)
@@ -190,10 +190,17 @@ def provider_class(gateway: Gateway) -> str:
     ensure_callback_server_started(gateway.spark.sparkContext._gateway)
     let_refusals_through(gateway.spark)
     gateway.kept(needed, lambda: _check_names(gateway, needed))
-    with _opening:
-        field = defined_class(gateway.spark, _NAME).getField("opener")
-        if field.get(None) is None:
-            field.set(None, StreamOpener(gateway))
+    try:
+        with _opening:
+            field = defined_class(gateway.spark, _NAME).getField("opener")
+            if field.get(None) is None:
+                field.set(None, StreamOpener(gateway))
+    except (Py4JError, TypeError) as error:  # py4j calls a class that is missing a package
+        message = (
+            f"Spark {version} does not take a Java class of Tidelake that streams need: {error}."
+            " Read the table in batches (tl.table, tl.changes)."
+        )
+        raise UnsupportedError(message, kind="spark_version") from error
     return PROVIDER_CLASS
 
 

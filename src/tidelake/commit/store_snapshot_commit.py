@@ -31,6 +31,12 @@
    takes it, and the next commit is put over it. In a store the base may also have been removed and
    have come back, so look from LATEST, too: do readers come to our snapshot? A snapshot on which
    another commit builds already is never removed.
+4. If the base has expired, or LATEST is not below our snapshot although it was not written for it,
+   EARLIEST is read: an expiry writes it before it removes anything. If it is above ours, others may
+   have taken our number before, and their snapshot has expired: then ours is below theirs, and no
+   reader comes to it. Or ours itself has expired since. The next snapshot tells which of the two,
+   or our files in the newest one. If nothing does, the outcome is unknown. The first commit has no
+   base: it is told by EARLIEST, which it makes.
 
 An object store has no open directories, so a snapshot may land in a table that was created again
 after step 1, and stay there until step 3. It carries a mark by which that table's readers and
@@ -42,6 +48,10 @@ from __future__ import annotations
 
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidelake.commit.context import CommitContext
 from tidelake.commit.snapshot_commit import (
@@ -62,9 +72,11 @@ from tidelake.errors import (
 )
 from tidelake.fileio import OpenDirectory
 from tidelake.metadata.at_once import at_once
+from tidelake.metadata.data_file import FileKind
 from tidelake.metadata.log.chain import follows, link_of, names_base
 from tidelake.metadata.log.schema_log import SchemaLog, dropped
 from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.manifest.snapshot_entries import manifest_files, read_manifests
 
 READ_BACK_TRIES = 3
 """Reads of the snapshot file after a put, before its outcome counts as unknown."""
@@ -81,11 +93,14 @@ class _AfterPut:
         The error of a table that is not the one that was opened.
     is_rolled_back : bool
         Whether a rollback had removed the base.
+    may_be_passed : bool
+        Whether something says that others had the number before and went on.
     """
 
     outcome: Outcome = Outcome.IN_DOUBT
     other_table: NotFoundError | None = None
     is_rolled_back: bool = False
+    may_be_passed: bool = False
 
 
 class StoreSnapshotCommit:
@@ -138,13 +153,12 @@ class StoreSnapshotCommit:
                 outcome = Outcome.IN_DOUBT  # a rollback frees the name, and ours takes it
             if outcome is Outcome.PUBLISHED and after.is_rolled_back:
                 outcome = self._withdraw(snapshot, directory)
+            is_taken_back = outcome is Outcome.TAKEN_BACK
+            if not is_taken_back and self._may_be_passed(snapshot, after, directory):
+                outcome = self._beside_expiry(candidate, directory, outcome)
             if outcome is Outcome.PUBLISHED:
-                is_below = False
                 with suppress(TidelakeError):  # readers find the snapshot without hints
-                    is_late = self._log.write_hints(snapshot.id, within=directory)
-                    is_below = is_late and self._is_below_others(snapshot)
-                if is_below:
-                    outcome = self._withdraw(snapshot, directory)
+                    self._log.write_latest(snapshot.id, within=directory)
             return outcome
 
     def _put_over_set_aside(self, candidate: Candidate, directory: OpenDirectory) -> bool:
@@ -247,19 +261,20 @@ class StoreSnapshotCommit:
             after.other_table = self._other_table()
 
         def look_at_base() -> None:
-            if self._is_rolled_back(snapshot, candidate.base):
+            if self._has_base(candidate.base):
+                return
+            if self._is_rolled_back(snapshot):
                 after.is_rolled_back = True
+            else:
+                after.may_be_passed = True
 
         def look_below_base() -> None:
             if self._is_set_aside(candidate.base):
                 after.is_rolled_back = True
 
-        def look_from_hint() -> None:
-            if self._is_out_of_reach(candidate):
-                after.is_rolled_back = True
-
         if done and self._fileio.is_remote:
-            calls = [read_back, look_at_table, look_at_base, look_below_base, look_from_hint]
+            calls = [read_back, look_at_table, look_at_base, look_below_base]
+            calls.append(partial(self._look_from_hint, candidate, after))
             at_once(self._fileio, self._env.reads.ranges, calls)
             return after
         read_back()
@@ -268,7 +283,7 @@ class StoreSnapshotCommit:
         if after.outcome is Outcome.PUBLISHED and after.other_table is None:
             look_at_base()
             look_below_base()
-            look_from_hint()
+            self._look_from_hint(candidate, after)
         return after
 
     def _outcome(self, snapshot: Snapshot, *, done: bool, failure: StorageError | None) -> Outcome:
@@ -282,41 +297,93 @@ class StoreSnapshotCommit:
             return Outcome.PUBLISHED if done else Outcome.IN_DOUBT
         return Outcome.PUBLISHED if is_same_snapshot(snapshot, found) else Outcome.LOST
 
-    def _is_rolled_back(self, snapshot: Snapshot, base: Snapshot | None) -> bool:
-        """Whether a rollback had removed the base of a snapshot before it was put.
+    def _has_base(self, base: Snapshot | None) -> bool:
+        """Whether the base is there as it was read, as far as the storage says."""
+        if base is None:
+            return True
+        try:
+            found = self._read_back(base.id)
+        except TidelakeError:
+            return True
+        return found is not None and _is_same_base(base, found)
+
+    def _is_rolled_back(self, snapshot: Snapshot) -> bool:
+        """Whether a rollback had removed the base of a snapshot, and not an expiry.
 
         Others may have committed since the rollback and given another snapshot the base's number. A
         base that has expired leaves nothing older. The snapshot is there: no failure is raised.
         """
-        if base is None:
-            return False
         try:
-            found = self._read_back(base.id)
-            if found is not None and _is_same_base(base, found):
-                return False
-            if self._is_below_others(snapshot):
-                return True
             oldest = self._log.earliest_id()
         except TidelakeError:
             return False
         return oldest is not None and oldest < snapshot.id
 
-    def _is_below_others(self, snapshot: Snapshot) -> bool:
-        """Whether others had taken the number before, and their snapshot has expired since.
+    def _may_be_passed(
+        self, snapshot: Snapshot, after: _AfterPut, directory: OpenDirectory
+    ) -> bool:
+        """Whether something says so; of the first snapshot EARLIEST does, which it makes."""
+        if after.outcome is not Outcome.PUBLISHED:
+            return after.outcome is Outcome.IN_DOUBT
+        if snapshot.id == 1 and not self._log.begin_earliest(within=directory):
+            with suppress(TidelakeError):  # a storage that is away tells nothing
+                return self._log.is_passed(snapshot.id)
+        return after.may_be_passed
 
-        Then newer ones are there that do not build on ours. An expiry goes from the oldest on: as
-        long as ours is there, so is the one that was built on it. In a store newer ones may be a
-        dropped table's: there EARLIEST says that ours came late.
+    def _beside_expiry(
+        self, candidate: Candidate, directory: OpenDirectory, outcome: Outcome
+    ) -> Outcome:
+        """The outcome for a snapshot below the oldest one that is kept; as given, if it is not.
+
+        It has expired since it was put, or others had taken its number and theirs has expired: then
+        it is below snapshots that do not build on it, and no reader comes to it. An expiry goes
+        from the oldest on. So as long as ours is there, so is the one that was built on it.
+
+        Raises
+        ------
+        OutcomeUnknownError
+            Nothing is left that tells the one from the other, or the storage cannot be asked.
         """
-        if not self._fileio.holds_directories:
+        snapshot = candidate.snapshot
+        try:
+            if not self._log.is_passed(snapshot.id):
+                return outcome
+            behind = self._log.find(snapshot.id + 1)
+            is_told = behind is not None and names_base(behind)
+            if behind is not None and is_told and follows(behind, snapshot):
+                return Outcome.PUBLISHED
+            if self._is_in_newest(candidate):
+                return Outcome.PUBLISHED
+            found = self._read_back(snapshot.id) if behind is None else None
+        except TidelakeError as error:
+            raise outcome_unknown(self._table, error) from error
+        if is_told or (found is not None and is_same_snapshot(snapshot, found)):
+            is_published = outcome is Outcome.PUBLISHED
+            return self._withdraw(snapshot, directory) if is_published else outcome
+        raise self._expired_unseen(snapshot)
+
+    def _is_in_newest(self, candidate: Candidate) -> bool:
+        """Whether the newest snapshot's manifests name a data file that the commit added."""
+        newest, entries = self._log.latest(), candidate.entries
+        if newest is None or newest.id <= candidate.snapshot.id:
             return False
-        if (self._log.greatest_id() or 0) <= snapshot.id:
-            return False
-        behind = self._read_back(snapshot.id + 1)
-        ours = self._read_back(snapshot.id)
-        if ours is None or not is_same_snapshot(snapshot, ours):
-            return False
-        return behind is None or not follows(behind, snapshot)
+        added = entries["kind"] == FileKind.ADD
+        names = set(entries["file_name"].filter(pa.array(added)).to_pylist())
+        names -= set(entries["file_name"].filter(pa.array(~added)).to_pylist())  # moved by it
+        known, manifests = pa.array(sorted(names), pa.string()), self._context.manifests
+        files = manifest_files(self._fileio, self._paths, newest, manifests)
+        tables = read_manifests(self._fileio, self._paths, files, manifests)
+        return any(pc.any(pc.is_in(table["file_name"], known)).as_py() for table in tables)
+
+    def _expired_unseen(self, snapshot: Snapshot) -> OutcomeUnknownError:
+        message = (
+            f"Others committed to table '{self._table}' while a commit to it was being published as"
+            f" snapshot {snapshot.id}. That snapshot and more than that has expired, so nothing"
+            " tells whether they built on it. Nothing was deleted. Look for its rows in the table,"
+            " and keep snapshots longer than a commit may stand still by"
+            " 'snapshot.time-retained'."
+        )
+        return OutcomeUnknownError(message, table=self._table)
 
     def _is_set_aside(self, base: Snapshot | None) -> bool:
         """Whether the base itself came back after a rollback had removed it: in a store alone."""
@@ -327,18 +394,22 @@ class StoreSnapshotCommit:
         except TidelakeError:
             return False
 
-    def _is_out_of_reach(self, candidate: Candidate) -> bool:
+    def _look_from_hint(self, candidate: Candidate, after: _AfterPut) -> None:
         """Whether the base came back with what it follows, or above a gap: in a store alone.
 
         A rollback moves LATEST to its target before it removes anything. So a hint below the base
-        may be one, and then readers do not come to our snapshot.
+        may be one, and then readers do not come to our snapshot. One that is not below ours is of
+        others, who have built on it, or who had its number before.
         """
+        snapshot_id = candidate.snapshot.id
         if candidate.base is None or self._fileio.holds_directories:
-            return False
-        try:
-            return not self._log.is_reached(candidate.snapshot.id)
-        except TidelakeError:
-            return False
+            return
+        hint = self._log.announced_latest_id()
+        if hint is not None and hint >= snapshot_id:
+            after.may_be_passed = True
+            return
+        with suppress(TidelakeError):
+            after.is_rolled_back |= not self._log.is_reached(snapshot_id, hint)
 
     def _withdraw(self, snapshot: Snapshot, directory: OpenDirectory) -> Outcome:
         """Remove a snapshot whose base was rolled back: it would bring back what that removed.

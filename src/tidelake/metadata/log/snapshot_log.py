@@ -227,6 +227,10 @@ class SnapshotLog:
         latest = self.latest_id()  # the listing may be old
         return None if latest is None else self._oldest_before(latest)
 
+    def announced_latest_id(self) -> int | None:
+        """The id in LATEST, which may be behind or ahead; None if there is none. One read."""
+        return self._hint(self._paths.latest_hint)
+
     def announced_earliest_id(self) -> int | None:
         """The id in EARLIEST, which an expiry writes before it removes; None if there is none.
 
@@ -295,10 +299,6 @@ class SnapshotLog:
                     return first
                 first, after = number, seen
         return first
-
-    def greatest_id(self) -> int | None:
-        """The greatest id of a snapshot file, whoever's it is; None if there is none."""
-        return max(self._listed(), default=None)
 
     def _listed(self) -> list[int]:
         names = (status.name for status in self._fileio.list_dir(self._paths.snapshot_dir))
@@ -578,13 +578,28 @@ class SnapshotLog:
             return True, before
         return self._follows(snapshot, before), None
 
-    def is_reached(self, snapshot_id: int) -> bool:
-        """Whether readers come to a snapshot from LATEST; one request if that names its base."""
-        hint = self._hint(self._paths.latest_hint)
+    def is_reached(self, snapshot_id: int, hint: int | None) -> bool:
+        """Whether readers come to a snapshot from LATEST; no request if that names its base."""
         if hint is not None and hint >= snapshot_id - 1:
             return True
         newest = self._newest(hint)
         return newest is not None and newest[0] >= snapshot_id
+
+    def is_passed(self, snapshot_id: int) -> bool:
+        """Whether an expiry has gone past an id: the oldest snapshot that is kept is a newer one.
+
+        Raises
+        ------
+        StorageError
+            It cannot be told.
+        """
+        try:
+            first = _number_in(self._fileio.read_bytes(self._paths.earliest_hint))
+        except NotFoundError:
+            return False
+        if first is None or first <= snapshot_id:
+            return False
+        return (self.earliest_id() or 0) > snapshot_id
 
     def put_back(self, snapshot: Snapshot, *, within: OpenDirectory) -> bool:
         """Create the file of a snapshot that was removed; False if there is one of that id.
@@ -595,27 +610,31 @@ class SnapshotLog:
         path, data = self._paths.snapshot(snapshot.id), snapshot.to_json().encode()
         return put_new(self._fileio, path, data, within=within)
 
-    def write_hints(self, snapshot_id: int, *, within: OpenDirectory | None = None) -> bool:
-        """Set LATEST (and, with the first, EARLIEST) to this snapshot as the newest.
+    def begin_earliest(self, *, within: OpenDirectory | None = None) -> bool:
+        """Let EARLIEST name the first snapshot; False if others had one, which may have expired.
+
+        Also False where the storage failed: whoever has to know looks.
+        """
+        with contextlib.suppress(StorageError, NotFoundError):
+            return self._fileio.put_if_absent(self._paths.earliest_hint, b"1", **_within(within))
+        return False
+
+    def write_hints(self, snapshot_id: int, *, within: OpenDirectory | None = None) -> None:
+        """Set LATEST (and, with the first, EARLIEST) to this snapshot as the newest."""
+        self.write_latest(snapshot_id, within=within)
+        if snapshot_id == 1:
+            # others may have committed much, and have moved it, since the first snapshot
+            self.begin_earliest(within=within)
+
+    def write_latest(self, snapshot_id: int, *, within: OpenDirectory | None = None) -> None:
+        """Write LATEST; or the newest snapshot that exists, if this one does not any more.
 
         Hints are best effort: if writing one fails, readers find the snapshot by themselves.
-
-        Returns
-        -------
-        bool
-            Whether the first snapshot comes late: others had one, which has expired perhaps.
         """
         with contextlib.suppress(StorageError, NotFoundError):
             self._write_latest(snapshot_id, within)
-        if snapshot_id == 1:
-            # others may have committed much, and have moved it, since the first snapshot
-            with contextlib.suppress(StorageError, NotFoundError):
-                hint = self._paths.earliest_hint
-                return not self._fileio.put_if_absent(hint, b"1", **_within(within))
-        return False
 
     def _write_latest(self, snapshot_id: int, within: OpenDirectory | None) -> None:
-        """Write LATEST; or the newest snapshot that exists, if this one does not any more."""
         hint = self._paths.latest_hint
         for _ in range(HINT_TRIES):
             self._fileio.replace(hint, str(snapshot_id).encode(), **_within(within))
@@ -653,10 +672,9 @@ class SnapshotLog:
 
     def _hint(self, path: str) -> int | None:
         try:
-            text = self._fileio.read_bytes(path)[:HINT_BYTES_MAX].strip()
+            return _number_in(self._fileio.read_bytes(path))
         except (NotFoundError, StorageError, CorruptError):
             return None
-        return int(text) if text.isdigit() and int(text) > 0 else None
 
     def _gap(self, snapshot_id: int, before: int, after: int) -> CorruptError:
         path = self._paths.snapshot(snapshot_id)
@@ -681,6 +699,12 @@ class SnapshotLog:
 def _within(directory: OpenDirectory | None) -> dict[str, Any]:
     """The keyword of a call into an open directory."""
     return {} if directory is None else {"within": directory}
+
+
+def _number_in(hint: bytes) -> int | None:
+    """The id in a hint; None for garbage."""
+    text = hint[:HINT_BYTES_MAX].strip()
+    return int(text) if text.isdigit() and int(text) > 0 else None
 
 
 def _is_another_s(data: bytes, user: bytes) -> bool:

@@ -139,12 +139,19 @@ class Meeting:
     stops_at_a_call = 1
     """How often of five and these a process is stopped at any call, and not beside a put."""
 
-    def __init__(self, seed: int, *, shape: Shape | None = None, dated: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        shape: Shape | None = None,
+        dated: bool = False,
+        in_store: bool = False,
+    ) -> None:
         self.seed = seed
         self.rng = random.Random(f"{seed} meeting")
         self.shape = self._draw_shape() if shape is None else shape
         self.clock = ManualClock(tick_ms=1)
-        self.files = Watched(self.clock if dated else None)
+        self.files = Watched(self.clock if dated else None, holds=not in_store)
         self.lineage = Lineage(self.files, self.shape)
         self.slots = [self._fresh(Slot(number)) for number in range(SLOTS)]
         self.reader = open_catalog(self.files, seed, clock=self.clock)

@@ -24,7 +24,7 @@ from proving.model import MergedTable, ModelTable, Row
 from proving.snapshot_rows import POSTPONE, SnapshotReader, TableKind
 from proving.world import LOCATION, Shape
 from tidelake.errors import NotFoundError
-from tidelake.fileio import MemoryFileIO
+from tidelake.fileio import MemoryFileIO, OpenDirectory
 from tidelake.telemetry import Clock
 
 _SNAPSHOT = re.compile(re.escape(LOCATION) + r"/snapshot/snapshot-(\d+)$")
@@ -34,20 +34,34 @@ _TABLE = f"{LOCATION}/schema/schema-0"
 
 
 class Watched(MemoryFileIO):
-    """A storage that notes which files came, and whether any went."""
+    """A storage that notes which files came, and whether any went.
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    Parameters
+    ----------
+    holds : bool
+        Whether it has directories that can be held open; in a store they are only paths.
+    """
+
+    def __init__(self, clock: Clock | None = None, *, holds: bool = True) -> None:
         super().__init__(clock=clock)
+        self._holds = holds
         self.came: list[str] = []
         self.has_lost = False
         """Whether a file or directory went since the lineage looked."""
 
     def forked(self, clock: Clock) -> Watched:
         """The same files, whose changes from now on are its own; their bytes are shared."""
-        made = Watched(clock)
+        made = Watched(clock, holds=self._holds)
         made._files = dict(self._files)
         made._dirs = {path: dict(names) for path, names in self._dirs.items()}
         return made
+
+    @property
+    def holds_directories(self) -> bool:
+        return self._holds
+
+    def _resolved(self, path: str, within: OpenDirectory | None) -> str:
+        return super()._resolved(path, within if self._holds else None)
 
     def put_if_absent(self, path: str, data: bytes, **within: object) -> bool:
         done = super().put_if_absent(path, data, **within)

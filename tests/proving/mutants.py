@@ -190,10 +190,10 @@ def _believes_a_hint_ahead(original):
 
 
 def _looks_for_its_number(_):
-    def is_rolled_back(self, _snapshot, base):
-        return base is not None and not self._fileio.exists(self._paths.snapshot(base.id))
+    def has_base(self, base):
+        return base is None or self._fileio.exists(self._paths.snapshot(base.id))
 
-    return is_rolled_back
+    return has_base
 
 
 def _loses_spilled_rows(original):
@@ -375,7 +375,7 @@ _PLANTED = (
     (
         "a base counts as the same by its number alone",
         "check_base_of_another_history",
-        (store_commit.StoreSnapshotCommit, "_is_rolled_back", _looks_for_its_number),
+        (store_commit.StoreSnapshotCommit, "_has_base", _looks_for_its_number),
     ),
     (
         "files deleted though the outcome is unknown",

@@ -57,6 +57,8 @@ OPERATIONS = (
 PUBLISHING = (*OPERATIONS, ("branch", 15), ("publish", 30))
 PUBLISHES_EVERY = 4
 """One run of these also fast-forwards; the draws of the others stay as they were."""
+STORES_SHARE = 0.3
+"""Of the runs, those on a storage without directories, by a draw of their own."""
 UPKEEP = frozenset(
     {"expire", "orphans", "tag", "delete_tag", "branch", "delete_branch", "hold", "publish"}
 )
@@ -116,7 +118,8 @@ class Upkeep(Meeting):
     stops_at_a_call = 8
 
     def __init__(self, seed: int, forks: int = 0) -> None:
-        super().__init__(seed, dated=True)
+        in_store = random.Random(f"{seed} store").random() < STORES_SHARE
+        super().__init__(seed, dated=True, in_store=in_store)
         self.forks = forks
         """Rounds that are tried before each round, from the same state."""
         self.parent: Upkeep | None = None
@@ -388,7 +391,8 @@ class Upkeep(Meeting):
                 return bool(others & {"branch", "delete_branch"})
             return job.name != "hold" and bool(others & removing)
         if isinstance(error, InvalidInputError) and job.name == "delete_tag":
-            return error.kind == "branch_begins_there" or bool(self.branches)
+            going = {"delete_branch", "publish"}  # one that goes may have been there
+            return error.kind == "tag_of_branch" and bool(self.branches or others & going)
         return super()._is_expected(job, error, others)
 
     def _believe(self, job: Job, window: Sequence) -> None:

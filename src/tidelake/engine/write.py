@@ -30,6 +30,7 @@ from tidelake.table.write.bucket_state import BucketStates, EmptyStates
 from tidelake.table.write.compaction_conflict import compaction_conflict
 from tidelake.table.write.delta_commits_trigger import full_compactions
 from tidelake.table.write.empty_commit import wants_empty_commit
+from tidelake.table.write.expired_inputs import names_expired_inputs
 from tidelake.table.write.ingest import Ingest
 from tidelake.table.write.new_writer import new_writer
 from tidelake.table.write.overwrite import Overwrite, partial_overwrite_error, write_target
@@ -84,6 +85,7 @@ __all__ = [
     "full_compactions",
     "is_committed",
     "last_commit",
+    "names_expired_inputs",
     "new_writer",
     "partial_overwrite_error",
     "replay_of",

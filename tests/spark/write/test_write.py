@@ -2,14 +2,19 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.utils import PythonException
 
+import tidelake
 from tidelake.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tidelake.spark.write import write_frame as spark_write
+from tidelake.spark.write.write_task import write_task
+from tidelake.table.write.table_writer import TableWriter
 
 
 def rows_of(frame, *order):
@@ -329,3 +334,56 @@ def test_a_cast_that_fails_in_a_task_is_one_sentence(lake, keyed, spark):
         assert caught.value.kind == "value"
         assert len(str(caught.value)) < 400
         assert "Traceback" not in str(caught.value)
+
+
+def _others_replace_its_inputs(warehouse):
+    """Make the first task find its compaction's inputs replaced and expired, on an executor."""
+
+    def meddled(task, *, through=None):
+        write = write_task(task, through=through)
+
+        def run(batches):
+            marker = Path(warehouse) / "acted"
+            prepare = TableWriter.prepare_commit
+
+            def after_others(writer):
+                if not marker.exists():
+                    marker.touch()
+                    table = tidelake.open(warehouse).table("db.meddled")
+                    table.write([{"k": 50, "v": 1}])
+                    table.compact(full=True)
+                    table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
+                return prepare(writer)
+
+            TableWriter.prepare_commit = after_others
+            try:
+                yield from write(batches)
+            finally:
+                TableWriter.prepare_commit = prepare
+
+        return run
+
+    return meddled
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_write_whose_inputs_were_replaced_and_expired_begins_again(
+    spark, lake, tmp_path, monkeypatch, is_stream
+):
+    options = {"bucket": 1, "num-sorted-run.compaction-trigger": 2}
+    schema = pa.schema([("k", pa.int64()), ("v", pa.int64())])
+    lake.create_table("db.meddled", schema, primary_keys=["k"], options=options)
+    lake.write(spark.range(2).selectExpr("id AS k", "id AS v"), "db.meddled")
+    meddled = _others_replace_its_inputs(str(tmp_path / "warehouse"))
+    monkeypatch.setattr(spark_write, "write_task", meddled)
+    frame = spark.range(20, 22).selectExpr("id AS k", "id AS v")
+    if is_stream:
+        lake.create_table("db.rows", frame)
+        lake.write(frame, "db.rows")
+        rows = lake.read_stream("db.rows")
+        given = {"checkpoint": str(tmp_path / "checkpoint"), "trigger": "availableNow"}
+        lake.write_stream(rows, "db.meddled", **given).awaitTermination()
+    else:
+        lake.write(frame, "db.meddled")
+    assert (tmp_path / "warehouse" / "acted").exists()
+    assert [row.k for row in lake.table("db.meddled").orderBy("k").collect()] == [0, 1, 20, 21, 50]

@@ -23,6 +23,7 @@ from tidelake.engine.write import (
     MessageSource,
     Overwrite,
     WriteTransaction,
+    names_expired_inputs,
     new_writer,
     with_row_kinds,
 )
@@ -210,7 +211,8 @@ def write_batches(
                 writer.write(part, kinds, buckets=buckets)
         return writer.rows_count
 
-    return written(writer, take)
+    with names_expired_inputs(handle, writer):
+        return written(writer, take)
 
 
 def written(source: MessageSource, write: Callable[[], int]) -> Written:

@@ -240,8 +240,8 @@ class WriteTransaction:
         )
 
     def run_assigned(self, statement: Statement, *, tries: int = ASSIGNMENTS_MAX) -> WriteResult:
-        """The same for rows that depend on others only by their buckets."""
-        return self.run(statement, kinds=(BUCKETS_CHANGED,), tries=tries)
+        """The same for rows that depend on others only by their buckets and compactions."""
+        return self.run(statement, kinds=(BUCKETS_CHANGED, BASE_EXPIRED), tries=tries)
 
     # ---- rows or messages
 

@@ -75,6 +75,27 @@ def test_errors_of_the_storage_are_raised_so_that_spark_tries_again(table, tmp_p
         run(WriteTask.of(table.handle, user=""), batch_of([1, 2, 3]))
 
 
+def test_a_task_whose_inputs_were_replaced_and_expired_says_so(tmp_path):
+    """The driver begins again on that conflict, as a write in one process does."""
+    options = {"bucket": "1", "num-sorted-run.compaction-trigger": "2"}
+    schema = pa.schema([("k", pa.int64()), ("v", pa.string())])
+    table = tidelake.open(tmp_path).create_table(
+        "db.t", schema, primary_keys=["k"], options=options
+    )
+    table.write(batch_of([1]))
+
+    def batches():
+        yield batch_of([2])
+        table.write(batch_of([3]))
+        table.compact(full=True)
+        table.maintenance.expire_snapshots(retain_max=1, retain_min=1)
+        yield batch_of([4])
+
+    [answer] = write_task(WriteTask.of(table.handle, user=""))(batches())
+    [error] = TaskAnswer.gather(answer.to_pylist()).errors
+    assert (type(error), error.kind) == (errors.ConflictError, "base_expired")
+
+
 def test_two_tasks_never_share_a_name(table):
     task = WriteTask.of(table.handle, user="")
     one, two = run(task, batch_of([1])), run(task, batch_of([1]))

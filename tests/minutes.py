@@ -4,10 +4,10 @@
    JVM, Python workers, racing writers), from ``/proc``, where one folder ends and the next begins:
    a JVM has a hundred threads, and to ask for each of them at each test takes half of the run.
 2. The figures travel to the process that prints, of all workers alike.
-3. Runs that share a file (``TIDELAKE_MINUTES``, as the calls of ``make test`` do) add to what the
-   ones before them left there, so that the last table is that of all.
+3. Runs that share a file (``TIDELAKE_MINUTES``, as the calls of ``make test`` do, at the same time)
+   add to what others left there, so that the last table is that of all.
 
-The minutes of a folder are its share of the run's: what its tests took, divided by the number of
+The minutes of a folder are its share of its call's: what its tests took, divided by the number of
 workers. CPU minutes are not divided: on two cores they may be twice as many. They leave out what
 outlives the process that started it, as the JVM of a program does that Python began and left.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import fcntl
 import json
 import os
 import time
@@ -34,6 +35,7 @@ LONGEST_FIRST = (
     "test_sql_beside_java",
     "test_local_cluster",
     "test_connect",
+    "test_older_sparks",
     "test_dbt",
     "test_stream_filters",
     "test_stream_source",
@@ -88,7 +90,7 @@ class Minutes:
     def __init__(self) -> None:
         self.by_folder: dict[str, list[float]] = collections.defaultdict(lambda: [0, 0.0, 0.0])
         self.by_worker: dict[str, float] = collections.defaultdict(float)
-        self._began = time.monotonic()
+        self._began = time.time()
         self._folder: str | None = None
         self._cpu_before = 0.0
 
@@ -126,29 +128,36 @@ class Minutes:
     def pytest_terminal_summary(self, terminalreporter, config):
         if hasattr(config, "workerinput") or not self.by_folder:
             return
-        wall = time.monotonic() - self._began
+        ended = time.time()
         workers = len(self.by_worker)
         folders = {name: [n, s / workers, cpu] for name, (n, s, cpu) in self.by_folder.items()}
-        kept = {"wall": wall, "folders": folders}
+        kept = {"began": self._began, "ended": ended, "folders": folders}
         if os.environ.get(FILE):
             kept = merged(Path(os.environ[FILE]), kept)
         terminalreporter.section("minutes by folder")
         for line in table(kept):
             terminalreporter.write_line(line)
         busy = ", ".join(f"{name} {s / 60:.1f}" for name, s in sorted(self.by_worker.items()))
-        terminalreporter.write_line(f"this call: {wall / 60:.1f} minutes; in tests: {busy}")
+        took = (ended - self._began) / 60
+        terminalreporter.write_line(f"this call: {took:.1f} minutes; in tests: {busy}")
 
 
 def merged(file: Path, kept: dict) -> dict:
-    """What runs before left in the file and what this one adds; the file holds both then."""
-    if file.is_file():
-        before = json.loads(file.read_text())
-        kept["wall"] += before["wall"]
-        for folder, sums in before["folders"].items():
-            mine = kept["folders"].get(folder, [0, 0.0, 0.0])
-            kept["folders"][folder] = [a + b for a, b in zip(mine, sums, strict=True)]
+    """What other runs left in the file and what this one adds; the file holds both then."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(kept))
+    with file.open("a+") as shared:
+        fcntl.flock(shared, fcntl.LOCK_EX)  # until it is closed
+        shared.seek(0)
+        text = shared.read()
+        if text:
+            others = json.loads(text)
+            kept["began"] = min(kept["began"], others["began"])
+            kept["ended"] = max(kept["ended"], others["ended"])
+            for folder, sums in others["folders"].items():
+                mine = kept["folders"].get(folder, [0, 0.0, 0.0])
+                kept["folders"][folder] = [a + b for a, b in zip(mine, sums, strict=True)]
+        shared.truncate(0)
+        shared.write(json.dumps(kept))
     return kept
 
 
@@ -158,5 +167,5 @@ def table(kept: dict) -> list[str]:
     rows.append(("all", [sum(column) for column in zip(*(sums for _, sums in rows), strict=True)]))
     lines = ["{:32}{:>8}{:>10}{:>10}".format(*HEAD)]
     lines += [f"{name:32}{n:8.0f}{s / 60:10.1f}{cpu / 60:10.1f}" for name, (n, s, cpu) in rows]
-    lines.append(f"wall: {kept['wall'] / 60:.1f} minutes")
+    lines.append(f"wall: {(kept['ended'] - kept['began']) / 60:.1f} minutes")
     return lines

@@ -141,11 +141,12 @@ def test_a_run_of_the_proof_goes_on_after_a_failure_and_remembers(tmp_path, monk
 
 def test_minutes_of_several_runs_add_up(tmp_path):
     file = tmp_path / "out" / "minutes.json"
-    minutes.merged(file, {"wall": 60.0, "folders": {"tests/sim": [3, 60.0, 90.0]}})
-    kept = minutes.merged(
-        file, {"wall": 30.0, "folders": {"tests/sim": [1, 6.0, 6.0], "tests/spark": [1, 60.0, 1.0]}}
-    )
-    assert kept["wall"] == 90
+    first = {"tests/sim": [3, 60.0, 90.0]}
+    then = {"tests/sim": [1, 6.0, 6.0], "tests/spark": [1, 60.0, 1.0]}
+    minutes.merged(file, {"began": 1000.0, "ended": 1060.0, "folders": first})
+    kept = minutes.merged(file, {"began": 1010.0, "ended": 1090.0, "folders": then})
+    assert (kept["began"], kept["ended"]) == (1000, 1090)
+    assert kept == json.loads(file.read_text())
     assert [line.split() for line in minutes.table(kept)[1:]] == [
         ["tests/sim", "4", "1.1", "1.6"],
         ["tests/spark", "1", "1.0", "0.0"],

@@ -80,13 +80,13 @@ quick: setup ## in two minutes: arch, ruff and the unit tests of what differs fr
 	$(BIN)/python scripts/quick.py
 
 # the half on Spark waits for a quarter of its time, and the other one hardly ever: together they fill
-# two cores. Where less than 14 GB of memory is free, one comes after the other.
+# two cores. Where less than 18 GB of memory is free, one comes after the other.
 test: doctest $(DUCKDB_STAMP) $(DBT_STAMP) $(OLD_SPARKS) $(SPARK_CLASSES) ## all tests, with the small sizes of the reliability checks; ends with the minutes by folder
 	@rm -f $(MINUTES); mkdir -p $(dir $(MINUTES))
 	failed=0; export TIDELAKE_MINUTES=$(MINUTES); \
 	on_spark() { $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 20 tests/interop tests/spark; }; \
 	others() { $(BIN)/pytest --numprocesses $$1 --dist worksteal --timeout 300 --timeout-method thread --durations 12 --ignore tests/spark --ignore tests/interop; }; \
-	if awk '/^MemAvailable/ { exit $$2 < 14e6 }' /proc/meminfo; then \
+	if awk '/^MemAvailable/ { exit $$2 < 18e6 }' /proc/meminfo; then \
 	  on_spark > out/on_spark.log 2>&1 & \
 	  others 2 || failed=1; \
 	  wait $$! || failed=1; \

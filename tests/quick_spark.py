@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyspark
 from py4j import java_gateway
 from pyspark.sql import SparkSession
 
@@ -33,8 +34,9 @@ FLAGS = " ".join(
         "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off",
     ]
 )
-CLASSES = Path(sys.prefix, "spark-classes.jsa")
-"""Spark's classes as a JVM maps them, where ``spark_classes.py`` has put them."""
+CLASSES = Path(pyspark.__file__).parents[4] / "spark-classes.jsa"
+"""Spark's classes as a JVM maps them, where ``spark_classes.py`` has put them: in the environment
+that this PySpark lies in, which may be another one's than the program's (``.venv-dbt``)."""
 JVM = f"{FLAGS} -XX:SharedArchiveFile={CLASSES}" if CLASSES.is_file() else FLAGS
 PRODUCTION_CONF = {
     "spark.sql.adaptive.enabled": "true",

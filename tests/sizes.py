@@ -159,6 +159,8 @@ class Sizes:
     """Seeded runs of writers beside all that keeps a table small."""
     upkeep_forks: int
     """Other rounds that are tried before each round of such a run."""
+    upkeep_expiries_step: int
+    """Before every so manieth call of a maintenance job others commit and expire."""
     statement_seeds: tuple[int, ...]
     """Of the statements on each kind of table; those of seed 7 meet every kind soon."""
     statements: int
@@ -247,6 +249,7 @@ SMALL = Sizes(
     orphan_lives=6,
     upkeep_runs=12,
     upkeep_forks=14,
+    upkeep_expiries_step=12,
     statement_seeds=(7,),
     statements=8,
     partition_times=40,
@@ -327,6 +330,7 @@ FULL = Sizes(
     orphan_lives=400,
     upkeep_runs=1_000,
     upkeep_forks=14,
+    upkeep_expiries_step=1,
     statement_seeds=tuple(range(10)),
     statements=25,
     partition_times=300,

@@ -9,7 +9,8 @@
    orphan files. Each task commits for itself, and one that fails does not keep the others.
 
 **The job gives way.** Writers only add files, so they never conflict with it; a compaction of files
-that another commit replaced first is dropped, and planned again in the next round. While a
+that another commit replaced first is dropped, and planned again in the next round. Where the newest
+snapshot expires while it is read, since others committed, the next one is read. While a
 statement that lost several races waits for its turn (:mod:`tidelake.commit.fairness`), the table is
 not compacted.
 """
@@ -26,7 +27,8 @@ import pyarrow as pa
 from tidelake.commit.expiry import has_old_snapshots
 from tidelake.commit.fairness import somebody_waits
 from tidelake.commit.tags import create_due_tags, expire_tags
-from tidelake.errors import ConflictError, InvalidInputError, TidelakeError
+from tidelake.errors import ConflictError, InvalidInputError, NotFoundError, TidelakeError
+from tidelake.metadata.log.newest import has_moved_on, read_newest
 from tidelake.metadata.log.snapshot import Snapshot
 from tidelake.metadata.manifest.snapshot_entries import live_entries
 from tidelake.metadata.paths import POSTPONE_BUCKET
@@ -146,11 +148,12 @@ class TableUpkeep:
             It cannot be read or written.
         """
         policy = UpkeepPolicy.of(handle)
-        newest = handle.snapshots.latest()
-        if newest is None:
+        latest = handle.snapshots.latest
+        if latest() is None:
             return TableDone(handle.identifier)
         due = {task for task in Task if self._is_due(task, handle, policy)}
-        due -= {task for task in due if not self._has_work(task, handle, newest)}
+        has_work = partial(self._has_work, handle)
+        due = {task for task in due if read_newest(latest, partial(has_work, task))}
         if not due:
             return TableDone(handle.identifier)
         claim = TableClaim.take(handle, self._run_id)
@@ -175,8 +178,10 @@ class TableUpkeep:
                 return False
         return True
 
-    def _has_work(self, task: Task, handle: TableHandle, newest: Snapshot) -> bool:
+    def _has_work(self, handle: TableHandle, task: Task, newest: Snapshot | None) -> bool:
         """Whether there is something to do, by metadata; else the next look is an interval away."""
+        if newest is None:
+            return False
         if task is Task.COMPACTION:
             return any(self._compaction_figures(handle, newest).values())
         context = _context(handle)
@@ -207,7 +212,7 @@ class TableUpkeep:
             Task.ORPHANS: partial(self._search_orphans, handle, policy),
         }
         try:
-            figures = work[task]()
+            figures = read_newest(handle.snapshots.latest, lambda _: work[task]())
         except self._workers.expected as error:
             handle.schemas.check_same(handle.schema, table=handle.identifier)
             return TaskDone(task, error=error)
@@ -242,14 +247,14 @@ class TableUpkeep:
         """Compact under the claim; planned again if somebody committed since the plan."""
         if somebody_waits(_context(handle)):
             return {}
+        newest = handle.snapshots.latest()
         if handle.options.get(declared.BUCKET) == POSTPONE_BUCKET:
-            newest = handle.snapshots.latest()
             if newest is None or not _waiting_files(handle, newest):
                 return {}
             work: list[Callable[[], WriteResult]] = [partial(self._move, handle)]
         else:
             newest_id, plans = self._planned or (None, ())
-            if handle.snapshots.latest_id() != newest_id:
+            if newest is None or newest.id != newest_id:
                 plans = self._compactions(handle)
             handle = compaction_handle(handle)
             work = [partial(self._carry_out, plan, handle) for plan in plans]
@@ -258,6 +263,11 @@ class TableUpkeep:
             try:
                 done = one()
             except ConflictError:
+                figures["gave_way"] += 1
+                continue
+            except NotFoundError:  # others replaced what it reads, and that expired
+                if not has_moved_on(newest, handle.snapshots.latest()):
+                    raise
                 figures["gave_way"] += 1
                 continue
             except InvalidInputError as error:

@@ -32,6 +32,7 @@ from tidelake.spark.versions import (
     FORMAT_REACHES_ATTACHED,
     FORMAT_STREAMS_READ,
     FORMAT_STREAMS_WRITTEN,
+    SCHEMA_EVOLUTION,
     SHUFFLES_BY_NUMBER,
     STREAM_RELATIONS,
     TABLES_ALIKE,
@@ -411,6 +412,24 @@ def test_tables_are_made_alike(spark, keyed, has_recorded):
             spark.sql(plain)
         keyed.sql("CREATE TABLE u LIKE t")
     assert keyed.catalog.table("default.u").primary_keys == ("k",)
+
+
+@pytest.mark.shows(SCHEMA_EVOLUTION)
+def test_a_merge_by_plain_sql_brings_columns(spark, keyed, has_recorded):
+    merge = (
+        "MERGE WITH SCHEMA EVOLUTION INTO {}t"
+        " USING (SELECT 1 AS k, 'met' AS v, 1.5BD AS d, 7 AS more) s"
+        " ON t.k = s.k WHEN MATCHED THEN UPDATE SET *"
+    )
+    plain = merge.format("tidelake.default.")
+    if has_recorded(SCHEMA_EVOLUTION):
+        spark.sql(plain)
+    else:
+        with pytest.raises(PySparkException, match=r"the same statement with tl\.sql"):
+            spark.sql(plain)
+        keyed.sql(merge.format(""))
+    found = spark.sql("SELECT k, v, more FROM tidelake.default.t WHERE k < 3")
+    assert values(found) == [(0, "new", None), (1, "met", 7), (2, "new", None)]
 
 
 @pytest.mark.shows(STREAM_RELATIONS)

@@ -63,6 +63,9 @@ CHANGELOGS = Capability("`SELECT ... FROM t CHANGES` by plain `spark.sql`", "4.2
 CONSTRAINTS = Capability(
     "`PRIMARY KEY` in `CREATE TABLE` by plain `spark.sql`", "4.1", "the property `primary-key`"
 )
+SCHEMA_EVOLUTION = Capability(
+    "new columns by plain `spark.sql`'s `MERGE WITH SCHEMA EVOLUTION`", "4.2", "`tl.sql`"
+)
 TABLES_ALIKE = Capability("`CREATE TABLE ... LIKE` by plain `spark.sql`", "4.2", "`tl.sql`")
 CAPABILITIES = (
     FILTERS,
@@ -74,6 +77,7 @@ CAPABILITIES = (
     FORMAT_STREAMS_READ,
     CONSTRAINTS,
     TABLES_ALIKE,
+    SCHEMA_EVOLUTION,
     STREAM_RELATIONS,
     CHANGELOGS,
 )

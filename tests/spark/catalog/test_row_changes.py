@@ -108,6 +108,50 @@ def test_merge_into_of_a_data_frame(spark, table):
     ]
 
 
+NESTED = "named_struct('x', CAST(1 AS {}), 'y', 'new', 'z', 0.5D) AS s"
+
+
+@pytest.mark.parametrize("door", doors.DOORS)
+def test_a_merge_may_bring_new_columns_and_wider_types(spark, lake, table, door):
+    source = (
+        "SELECT 3 AS k, 'three' AS v, 5000000000 AS p, 1 AS more, {} UNION ALL"
+        " SELECT 30, 'new', 0, 2, {}"
+    ).format(NESTED.format("INT"), NESTED.format("INT"))
+    if "p" in table.partition_keys:
+        source = source.replace("5000000000", "1")
+    merge = "MERGE {} INTO t USING (" + source + ") u ON t.k = u.k AND {}"
+    on = "t.p = u.p" if "p" in table.primary_keys else "true"
+    clauses = " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    with pytest.raises(TidelakeError, match="more"):
+        doors.run(lake, merge.format("", on) + " WHEN MATCHED THEN UPDATE SET more = u.more", door)
+    assert lake.catalog.table("default.t").table_schema.id == 0
+    doors.run(lake, merge.format("WITH SCHEMA EVOLUTION", on) + clauses, door)
+    schema = lake.catalog.table("default.t").table_schema
+    types = {f.name: str(f.type.as_nullable()) for f in schema.fields}
+    assert types == {
+        "k": "BIGINT",
+        "v": "STRING",
+        "p": "INT" if "p" in table.partition_keys else "BIGINT",
+        "s": "ROW<`x` INT, `y` STRING, `z` DOUBLE>",
+        "more": "INT",
+    }
+    found = rows(spark, "k, v, p, s.x, s.z, more")
+    third = 1 if "p" in table.partition_keys else 5_000_000_000
+    assert found[3] == (3, "three", third, 1, 0.5, 1)
+    assert found[4] == (4, "v4", 0, 4, None, None)
+    assert found[-1] == (30, "new", 0, 1, 0.5, 2)
+
+
+@pytest.mark.parametrize("door", doors.DOORS)
+def test_a_merge_that_only_inserts_may_bring_new_columns(spark, lake, table, door):
+    source = f"SELECT 30 AS k, 'new' AS v, 0 AS p, 2 AS more, {NESTED.format('INT')}"
+    merge = f"MERGE WITH SCHEMA EVOLUTION INTO t USING ({source}) u ON t.k = u.k AND t.p = u.p"
+    doors.run(lake, f"{merge} WHEN NOT MATCHED THEN INSERT *", door)
+    found = rows(spark, "k, v, p, s.x, s.z, more")
+    assert found[4] == (4, "v4", 0, 4, None, None)
+    assert found[-1] == (30, "new", 0, 1, 0.5, 2)
+
+
 @pytest.fixture(scope="module")
 def shop(spark, tmp_path_factory):
     lake = tidelake.spark.attach(spark, tmp_path_factory.mktemp("shop"), catalog="shop")
@@ -139,10 +183,10 @@ REFUSED = [
         "2 rows of the source match one row of table 'default.t'",
     ),
     (
-        "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT *, 1 AS more FROM {t}) c"
+        "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT k, v AS p FROM {t}) c"
         " ON t.k = c.k WHEN MATCHED THEN UPDATE SET *",
-        UnsupportedOperationException,
-        "'more'",
+        IllegalArgumentException,
+        "'p' of table 'default.t' is INT, but the value is string",
     ),
     ("DELETE FROM {t}$snapshots WHERE true", IllegalArgumentException, "is a system table"),
     ("DELETE FROM few WHERE true", UnsupportedOperationException, "is a view or a query"),

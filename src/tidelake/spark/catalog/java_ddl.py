@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from py4j.java_collections import JavaArray
 from pyspark.sql import types as st
 
+from tidelake.engine.schemas import merging_changes
 from tidelake.errors import InvalidInputError, UnsupportedError
 from tidelake.options import CONSTRAINT_PREFIX, declared
 from tidelake.spark.callbacks.gateway import Gateway, JavaObject, struct_of, type_of
@@ -17,7 +18,7 @@ from tidelake.spark.expression.types import fields_from_spark
 from tidelake.spark.streams.connector.provider import PROVIDER_CLASS
 from tidelake.sql.parser.create import parse_default
 from tidelake.sql.syntax.ast import AddConstraint, DropConstraint
-from tidelake.types import DataField, DataType, TableSchema
+from tidelake.types import DataField, DataType, TableSchema, TypeRoot
 from tidelake.types.schema_change import (
     AddColumn,
     ColumnPath,
@@ -47,6 +48,7 @@ DEFAULTING = ("DataFrameWriter.saveAsTable(", STREAM_WRITER, "classic.Catalog.cr
 # properties that Spark adds by itself
 _OF_SPARK = ("owner", "external", "is_managed_location", "collation", "table_type")
 _OPTION_PREFIX = "option."
+_PARTS = {TypeRoot.ARRAY: ("element",), TypeRoot.MAP: ("key", "value")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +283,25 @@ def schema_changes(changes: Sequence[JavaObject], *, table: str) -> list[SchemaC
             raise UnsupportedError(message, kind="sql_clause", table=table)
         made.extend(maker(change, table))
     return made
+
+
+def is_merging(change: JavaObject, fields: Sequence[DataField], *, table: str) -> bool:
+    """Whether a change is one by which a schema comes to hold the rows of another.
+
+    It adds a column or a field, or widens a type as ``tl.sql`` does: a narrower type of a source is
+    cast to the column's.
+    """
+    (asked,) = schema_changes([change], table=table)
+    if not isinstance(asked, UpdateColumnType):
+        return isinstance(asked, AddColumn)
+    first, *rest = (asked.column,) if isinstance(asked.column, str) else asked.column
+    (own,) = (f.type for f in fields if f.name.casefold() == first.casefold())
+    for part in rest:
+        names = _PARTS.get(own.root) or tuple(name for _, name in own.child_fields)
+        own = own.children[[name.casefold() for name in names].index(part.casefold())]
+    new = _type(change.newDataType(), nullable=True, table=table)
+    changes = merging_changes([DataField(0, "c", own)], [DataField(0, "c", new)], explicit=False)
+    return changes == (UpdateColumnType("c", new),)
 
 
 def _path(change: JavaObject) -> ColumnPath:

@@ -53,6 +53,7 @@ from tidelake.spark.rowlevel.merge_clauses import (
     resolved,
     with_source_columns,
 )
+from tidelake.spark.versions import SCHEMA_EVOLUTION, has
 from tidelake.spark.write.schema_merging import merges_schema
 from tidelake.sql.syntax.ast import Query
 from tidelake.types.predicate import bind
@@ -250,7 +251,8 @@ def _merge(statement: _Statement, identity: CommitIdentity) -> None:
     spark, given, handle = statement.spark, statement.given, statement.table.handle
     on = statement.column(given.condition())
     actions = tuple(map(str, given.actions()))
-    if given.evolves() or merges_schema(handle):
+    is_evolved = given.evolves() and has(SCHEMA_EVOLUTION)  # by Spark's analyzer
+    if not is_evolved and (given.evolves() or merges_schema(handle)):
         _check_no_new_columns(handle, DataFrame(given.sourceRows(), spark).columns)
     clauses, assignments = [], []
     for number, (when, action) in enumerate(zip(actions[::2], actions[1::2], strict=True)):
@@ -291,10 +293,12 @@ def _check_no_new_columns(handle: TableHandle, names: Iterable[str]) -> None:
     known = {field.name.casefold() for field in handle.schema.fields}
     new = [name for name in names if name.casefold() not in known]
     if new:
+        instead = "run the same statement with tl.sql"
+        if has(SCHEMA_EVOLUTION):
+            instead = "write MERGE WITH SCHEMA EVOLUTION"
         message = (
-            f"MERGE by plain spark.sql brings no new columns into table '{handle.identifier}', and"
-            f" its source has '{new[0]}': run the same statement with tl.sql, or leave the column"
-            " out of the source."
+            f"This MERGE by plain spark.sql brings no new columns into table '{handle.identifier}',"
+            f" and its source has '{new[0]}': {instead}, or leave the column out of the source."
         )
         raise UnsupportedError(message, kind="merge_schema", table=handle.identifier, column=new[0])
 

@@ -24,6 +24,7 @@ from tidelake.errors import InvalidInputError, TidelakeError, UnsupportedError
 from tidelake.options import declared
 from tidelake.spark.callbacks.gateway import CONNECTOR, Gateway, JavaObject, Proxy
 from tidelake.spark.catalog.column_defaults import with_column_defaults
+from tidelake.spark.catalog.java_ddl import is_merging
 from tidelake.spark.catalog.metadata_columns import metadata_columns
 from tidelake.spark.catalog.partitions import PARTITIONED, TablePartitions
 from tidelake.spark.catalog.row_changes import change_rows
@@ -43,6 +44,7 @@ from tidelake.spark.sessions.time_zone import session_ms
 from tidelake.spark.streams.connector.named_sinks import named_sink
 from tidelake.spark.streams.connector.provider import SCHEMA, TABLE, WAREHOUSE, fallback_table
 from tidelake.spark.streams.write.kept_changes import CHANGES, changes_text
+from tidelake.spark.versions import SCHEMA_EVOLUTION, has
 from tidelake.spark.write.schema_merging import merges_schema
 
 PROVIDER = "tidelake"
@@ -51,6 +53,8 @@ CHANGED = "org.apache.spark.api.java.function.VoidFunction"
 """Takes DELETE, UPDATE and MERGE (:mod:`tidelake.spark.catalog.row_changes`)."""
 STREAMED = "java.util.function.BiFunction"
 """Gives a stream its sink (:mod:`tidelake.spark.streams.connector.named_sinks`)."""
+EVOLVED = (f"{CATALOG}.SupportsSchemaEvolution",) if has(SCHEMA_EVOLUTION) else ()
+"""Lets a MERGE that says so change the schema first, by the catalog's ``alterTable``."""
 
 
 class Relation(Proxy):
@@ -190,6 +194,7 @@ class LakeTable(
         PARTITIONED,
         CHANGED,
         STREAMED,
+        *EVOLVED,
     ),
 ):
     """A table of the warehouse.
@@ -322,7 +327,12 @@ class LakeTable(
             "TRUNCATE",
             "OVERWRITE_BY_FILTER",
             "OVERWRITE_DYNAMIC",
+            *(("AUTOMATIC_SCHEMA_EVOLUTION",) if EVOLVED else ()),
         )
+
+    def supportsColumnChange(self, change: JavaObject) -> bool:
+        """Whether a statement with schema evolution may change a column so."""
+        return is_merging(change, self._fields, table=self._name)
 
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
         """Begin a read."""

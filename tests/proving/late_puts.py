@@ -31,8 +31,9 @@ SHAPE = Shape(
 )
 STEPS = 9
 """Steps of a schedule."""
-NESTED_MAX = 3
-"""Steps of others while a writer stands still."""
+NESTED_MAX, NESTED_LONG_MAX = 3, 6
+"""Steps of others while a writer stands still; in a long schedule, so many that its number expires.
+"""
 WANTED = ("/snapshot/", "/tag/", "/bucket-0/")
 WEIGHTS = {
     "write": 5,
@@ -163,6 +164,11 @@ class Run:
         return self._catalog().table(NAME)
 
     @property
+    def is_long(self) -> bool:
+        """Whether others go on for long while a writer stands still, and keep one snapshot."""
+        return self.seed % 5 > 2
+
+    @property
     def content(self) -> dict[int, str]:
         return self.contents[max(self.contents)] if self.contents else {}
 
@@ -252,7 +258,8 @@ class Run:
 
     def _nested(self) -> None:
         self.depth += 1
-        for _ in range(self.rng.randrange(1, NESTED_MAX + 1)):
+        most = NESTED_LONG_MAX if self.is_long else NESTED_MAX
+        for _ in range(self.rng.randrange(1, most + 1)):
             self.step()
         self.depth -= 1
 
@@ -318,8 +325,9 @@ class Run:
 
     def expire(self) -> None:
         if len(self.contents) > 1:
-            self._table().maintenance.expire_snapshots(retain_max=2, retain_min=1)
-            self.oldest = max(self.oldest, max(self.contents) - 1)
+            kept = 1 if self.is_long else 2
+            self._table().maintenance.expire_snapshots(retain_max=kept, retain_min=1)
+            self.oldest = max(self.oldest, max(self.contents) - kept + 1)
 
     def tag(self) -> None:
         name = f"t{self.rng.randrange(3)}"

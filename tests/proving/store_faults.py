@@ -3,7 +3,7 @@
 And a put that comes late because its writer was: into a table created again under the name.
 
 Each is tried on every put of a table's life, in memory; `tests/unit/fileio/object_store` does the
-same to the client on the wire.
+same to the client on the wire. Last a put under a number that others had, and that has expired.
 """
 
 from __future__ import annotations
@@ -222,8 +222,36 @@ class _Around:
         return done
 
 
+def check_numbers_that_expired() -> None:
+    """Right before a put others take its number, and their snapshot expires: it is made again."""
+    for files in (Meddled, _PathsOnly):
+        for before in (0, 2):
+            _number_that_expired(files(), before)
+
+
+def _number_that_expired(files: Meddled, before: int) -> None:
+    shape = Shape(("k",), (), None, (("bucket", "1"), ("write-only", "true")))
+    shape.create(open_catalog(files, 1))
+    ours = open_catalog(files, 2).table(NAME)
+    for key in range(before):
+        ours.write(arrow_of(shape, _rows(key)))
+
+    def others() -> None:
+        theirs = open_catalog(files, 3).table(NAME)
+        for key in (50, 51, 52):
+            theirs.write(arrow_of(shape, _rows(key)))
+        theirs.maintenance.expire_snapshots(retain_max=1, retain_min=1)
+
+    files.meddle = others
+    ours.write(arrow_of(shape, _rows(90)))
+    keys = [row["k"] for row in content_of(open_catalog(files, 4).table(NAME))]
+    assert sorted(keys) == [*range(before), 50, 51, 52, 90], f"a commit is lost: {keys}"
+    check_table(files, LOCATION)
+
+
 CHECKS = (
     check_conflicts_where_nothing_is,
     check_late_puts,
     check_late_commits_to_dropped_tables,
+    check_numbers_that_expired,
 )

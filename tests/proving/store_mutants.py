@@ -50,6 +50,11 @@ PLANTED = (
         (incarnation.Incarnation, "has", lambda _: lambda *_: True),
     ),
     (
+        "a commit takes a number that others had and that has expired",
+        "check_numbers_that_expired",
+        (snapshot_log.SnapshotLog, "is_passed", lambda _: lambda *_: False),
+    ),
+    (
         "a snapshot follows whatever has the number before its own",
         "check_late_schedules",
         (snapshot_log, "follows", lambda _: lambda *_: True),

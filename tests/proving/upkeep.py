@@ -388,7 +388,7 @@ class Upkeep(Meeting):
         removing = {"expire", "delete_tag", "roll_back", "delete_branch", "publish"}
         if isinstance(error, NotFoundError):
             if error.kind == "branch_without_schema":
-                return bool(others & {"branch", "delete_branch"})
+                return bool(others & {"branch", "delete_branch", "publish"})
             return job.name != "hold" and bool(others & removing)
         if isinstance(error, InvalidInputError) and job.name == "delete_tag":
             going = {"delete_branch", "publish"}  # one that goes may have been there

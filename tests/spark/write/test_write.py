@@ -370,19 +370,19 @@ def _others_replace_its_inputs(warehouse):
 def test_a_write_whose_inputs_were_replaced_and_expired_begins_again(
     spark, lake, tmp_path, monkeypatch, is_stream
 ):
-    options = {"bucket": 1, "num-sorted-run.compaction-trigger": 2}
+    options = {"bucket": 1, "num-sorted-run.compaction-trigger": 2, "sink.local-rows": 0}
     schema = pa.schema([("k", pa.int64()), ("v", pa.int64())])
     lake.create_table("db.meddled", schema, primary_keys=["k"], options=options)
     lake.write(spark.range(2).selectExpr("id AS k", "id AS v"), "db.meddled")
+    frame = spark.range(20, 22).selectExpr("id AS k", "id AS v")
+    lake.create_table("db.rows", frame)
+    lake.write(frame, "db.rows")
     meddled = _others_replace_its_inputs(str(tmp_path / "warehouse"))
     monkeypatch.setattr(spark_write, "write_task", meddled)
-    frame = spark.range(20, 22).selectExpr("id AS k", "id AS v")
     if is_stream:
-        lake.create_table("db.rows", frame)
-        lake.write(frame, "db.rows")
-        rows = lake.read_stream("db.rows")
         given = {"checkpoint": str(tmp_path / "checkpoint"), "trigger": "availableNow"}
-        lake.write_stream(rows, "db.meddled", **given).awaitTermination()
+        query = lake.write_stream(lake.read_stream("db.rows"), "db.meddled", **given)
+        query.awaitTermination()
     else:
         lake.write(frame, "db.meddled")
     assert (tmp_path / "warehouse" / "acted").exists()

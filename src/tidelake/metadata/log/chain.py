@@ -25,7 +25,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tidelake.errors import CorruptError
 from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.paths import TablePaths
 from tidelake.telemetry import PerProcess
 
 _LOG = logging.getLogger("tidelake")
@@ -111,3 +113,13 @@ def _was_logged(key: tuple[str, int, str]) -> bool:
     if len(logged) >= LOGGED_MAX:
         logged.clear()
     return logged.setdefault(key, own) is not own
+
+
+def gap_in(paths: TablePaths, snapshot_id: int, before: int, after: int) -> CorruptError:
+    """The error of a snapshot that is missing between two others."""
+    path = paths.snapshot(snapshot_id)
+    message = (
+        f"Snapshot file {path} is missing, but snapshots {before} and {after} around it exist."
+        " Restore it from a backup; the newest snapshot can be read and written without it."
+    )
+    return CorruptError(message, kind="snapshot_gone", path=path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -21,6 +22,9 @@ from tidelake.types.json_checksum import with_checksum
 SNAPSHOT_VERSION = 3  # on disk: never renumber
 BATCH_IDENTIFIER = 2**63 - 1
 """Commit identifier of every batch write, as in Paimon: it distinguishes no two commits."""
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
+"""A name that every JSON writer encodes alike."""
 
 
 class CommitKind(enum.StrEnum):
@@ -213,3 +217,18 @@ def _number(value: Any, key: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{key} is {value!r}, not a whole number")
     return value
+
+
+def names_another(data: bytes, user: str) -> bool:
+    """Whether a snapshot file certainly names another user; one that is to be parsed may do so.
+
+    Examples
+    --------
+    >>> names_another(b'{"commitUser": "a"}', "b"), names_another(b'{"commitUser": "a', "b")
+    (True, False)
+    """
+    text = data.strip()
+    is_whole = text.startswith(b"{") and text.endswith(b"}") and b'"commitUser"' in text
+    # escaped characters may encode the name otherwise
+    is_plain = _PLAIN_NAME.fullmatch(user) is not None and b"\\" not in text
+    return is_whole and is_plain and user.encode() not in text

@@ -36,7 +36,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, TypeAlias
@@ -47,6 +46,7 @@ from tidelake.metadata.at_once import at_once
 from tidelake.metadata.log.chain import (
     ROLLBACK,
     follows,
+    gap_in,
     link_of,
     may_follow,
     names_base,
@@ -54,7 +54,7 @@ from tidelake.metadata.log.chain import (
     warn_set_aside,
 )
 from tidelake.metadata.log.incarnation import Incarnation
-from tidelake.metadata.log.snapshot import Snapshot
+from tidelake.metadata.log.snapshot import Snapshot, names_another
 from tidelake.metadata.paths import TablePaths, numbered
 from tidelake.telemetry import Executor, SerialExecutor
 
@@ -74,10 +74,6 @@ READ_BATCH_MAX = 64
 """Snapshot files that a search reads at once."""
 LATEST_TRIES = 3
 """The newest snapshot may be rolled back between finding and reading it."""
-
-
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
-"""A name that every JSON writer encodes alike."""
 
 
 class SnapshotLog:
@@ -264,7 +260,7 @@ class SnapshotLog:
                     found.add(gap)
                 # check again: snapshots may expire, or be rolled back, while they are listed
                 elif all(map(self._exists, (before, after))):
-                    raise self._gap(gap, before, after)
+                    raise gap_in(self._paths, gap, before, after)
         if ids:  # a page that was lost holds the ends, too
             if ids[0] - 1 not in late:
                 found.update(range(self._oldest_before(ids[0]), ids[0]))
@@ -430,7 +426,6 @@ class SnapshotLog:
         A file without the user's name is read but not parsed: 20 us each on a local disk. Files are
         read in batches, at first one by one, so that a search for a recent commit reads few.
         """
-        needle = user.encode() if _PLAIN_NAME.fullmatch(user) else b""
 
         def read(snapshot_id: int) -> Snapshot | bool:
             """The snapshot; True if it is another user's, False if there is none."""
@@ -439,7 +434,7 @@ class SnapshotLog:
                 data = self._fileio.read_bytes(path)
             except NotFoundError:
                 return False
-            if _is_another_s(data, needle):
+            if names_another(data, user):
                 return True
             snapshot = self._checked(Snapshot.from_json(data, path=path), snapshot_id, path)
             return snapshot if snapshot.commit_user == user and self._is_own(snapshot) else True
@@ -676,14 +671,6 @@ class SnapshotLog:
         except (NotFoundError, StorageError, CorruptError):
             return None
 
-    def _gap(self, snapshot_id: int, before: int, after: int) -> CorruptError:
-        path = self._paths.snapshot(snapshot_id)
-        message = (
-            f"Snapshot file {path} is missing, but snapshots {before} and {after} around it exist."
-            " Restore it from a backup; the newest snapshot can be read and written without it."
-        )
-        return CorruptError(message, kind="snapshot_gone", path=path)
-
     def _missing(self, snapshot_id: int) -> NotFoundError:
         earliest, latest = self.earliest_id(), self.latest_id()
         if earliest is None or latest is None:
@@ -705,11 +692,3 @@ def _number_in(hint: bytes) -> int | None:
     """The id in a hint; None for garbage."""
     text = hint[:HINT_BYTES_MAX].strip()
     return int(text) if text.isdigit() and int(text) > 0 else None
-
-
-def _is_another_s(data: bytes, user: bytes) -> bool:
-    """Whether a snapshot file certainly names another user. A damaged-looking one is parsed."""
-    text = data.strip()
-    is_whole = text.startswith(b"{") and text.endswith(b"}") and b'"commitUser"' in text
-    # escaped characters may encode the name otherwise
-    return is_whole and user not in text and b"\\" not in text

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -148,7 +149,7 @@ def soak(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONFAULTHANDLER": "1"},
         )
         for role, (_, count) in ROLES.items()
         for number in range((counts or {}).get(role, count))
@@ -157,7 +158,10 @@ def soak(
     try:
         for (role, number), child in children.items():
             left_s = seconds + END_S_MAX - (time.monotonic() - began)
-            out, error = child.communicate(timeout=max(1.0, left_s))
+            try:
+                out, error = child.communicate(timeout=max(1.0, left_s))
+            except subprocess.TimeoutExpired:
+                raise SoakViolation(f"{role} {number} does not end: {_stacks(child)}") from None
             if child.returncode:
                 raise SoakViolation(
                     f"{role} {number} ended with {child.returncode}: {error[-2000:]}"
@@ -181,6 +185,12 @@ def soak(
         "removed_at_the_end": end,
         "violations": 0,
     }
+
+
+def _stacks(child: subprocess.Popen) -> str:
+    """Where the threads of a process stand; it ends with that."""
+    child.send_signal(signal.SIGABRT)
+    return child.communicate(timeout=60)[1][-8_000:]
 
 
 def _at_rest(catalog) -> int:

@@ -370,6 +370,7 @@ def _others_replace_its_inputs(warehouse):
 def test_a_write_whose_inputs_were_replaced_and_expired_begins_again(
     spark, lake, tmp_path, monkeypatch, is_stream
 ):
+    """A write does; of a stream they do not expire, as its lease holds what it writes on."""
     options = {"bucket": 1, "num-sorted-run.compaction-trigger": 2, "sink.local-rows": 0}
     schema = pa.schema([("k", pa.int64()), ("v", pa.int64())])
     lake.create_table("db.meddled", schema, primary_keys=["k"], options=options)
@@ -385,5 +386,7 @@ def test_a_write_whose_inputs_were_replaced_and_expired_begins_again(
         query.awaitTermination()
     else:
         lake.write(frame, "db.meddled")
+    consumers = lake.catalog.table("db.meddled").system_table("consumers").to_arrow().num_rows
+    assert consumers == is_stream
     assert (tmp_path / "warehouse" / "acted").exists()
     assert [row.k for row in lake.table("db.meddled").orderBy("k").collect()] == [0, 1, 20, 21, 50]
